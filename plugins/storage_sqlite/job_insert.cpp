@@ -322,8 +322,8 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   const JobSpec& job = newJob.spec;
   const ClaimMark mark{claim.holder.epoch, claim.id};
   InsertedWithClaims done;
-  const auto queued = counters_.of(job.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)];
-  if (queued + step.counters.queuedChange(job.endpoint) > 0) {
+  const auto queued = counters_.of(job.endpoint).in(JobState::inQueue);
+  if (queued + step.counters.of(job.endpoint).in(JobState::inQueue) > 0) {
     done.inserted = insertNow(step, newJob, policy, idempotency);
     InputBound bound(kMostFusedInput);
     claimFor(step, claim.want, mark, bound, done.claimed);

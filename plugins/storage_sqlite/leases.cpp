@@ -102,7 +102,7 @@ std::size_t numberOfWorkers(std::span<const ClaimWant> wants) {
 // change before an insert returns, so no acknowledged job is missed.
 ClaimResult Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes) {
   const auto waits = [this](const ClaimWant& want) {
-    return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
+    return counters_.of(want.endpoint).in(JobState::inQueue) > 0;
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 

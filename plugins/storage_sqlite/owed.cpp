@@ -97,7 +97,7 @@ AbandonResult Outbox::abandonOwed(const OwedBounds& bounds, std::size_t max) {
     std::size_t left = max;
     for (const std::string& endpoint : endpoints) {
       if (left == 0) break;
-      const std::int64_t owed = counters_.of(endpoint).owed + step.counters.owedChange(endpoint);
+      const std::int64_t owed = counters_.of(endpoint).owed + step.counters.of(endpoint).owed;
       const AbandonedDeliveries done = abandonOf(step, {endpoint, owed, max}, bounds, left);
       const std::size_t count = done.tooOld + done.tooMany;
       if (count == 0) continue;

@@ -199,7 +199,7 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfEarlierWritesInARepeatedGroup) {
   std::vector<std::int64_t> seen;
   const auto owe = [&](sqlite::Step& step) {
     step.counters.owes("ep", 1);
-    seen.push_back(step.counters.owedChange("ep"));
+    seen.push_back(step.counters.of("ep").owed);
   };
   occupy(1);
   queue(owe);

@@ -6,14 +6,11 @@
 
 #include "jobs.h"
 #include "storage_sql/rows.h"
+#include "storage_sql/tally.h"
 #include "writes/counters.h"
 
 namespace jobq::mysql {
 namespace {
-
-/// Most expired, unswept jobs subtracted by counts(): the call stays cheap after a long time without a sweep. Beyond
-/// the bound the counts are too high until the sweep has caught up.
-constexpr int kExpiredBound = 10'000;
 
 /// Number of ids in one statement of glanceAt(). The statement has as many places.
 constexpr std::size_t kIdsTogether = 32;
@@ -24,13 +21,9 @@ Tally countExpired(Connection& connection, std::string_view endpoint, Instant no
   Query query = connection.query(
       "SELECT state, low, COUNT(*) FROM (SELECT endpoint, state, low FROM job FORCE INDEX (job_expiry) "
       "WHERE expires_at <= ? ORDER BY expires_at LIMIT ?) AS expired WHERE endpoint = ? GROUP BY state, low");
-  query.bind(now, kExpiredBound, endpoint);
+  query.bind(now, sql::kExpiredBound, endpoint);
   Tally expired;
-  while (query.next()) {
-    const std::int64_t count = query.integer(2);
-    expired.jobs.at(query.size(0)) += count;
-    if (query.state(0) == JobState::inQueue && query.flag(1)) expired.queuedLow += count;
-  }
+  while (query.next()) expired.place(query.state(0), query.flag(1), query.integer(2));
   return expired;
 }
 
@@ -40,10 +33,6 @@ std::optional<Millis> headWait(Connection& connection, std::string_view endpoint
       "ORDER BY queue_rank, arrival LIMIT 1");
   if (!query.bind(endpoint, now).next()) return std::nullopt;
   return now - query.instant(0);
-}
-
-std::uint64_t alive(std::int64_t all, std::int64_t expired) {
-  return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
 }
 
 /// The columns of a Job, in the order of reading in sql::jobOf().
@@ -63,15 +52,6 @@ const char* listStatement(const JobFilter& filter) {
   return JOBQ_MYSQL_LISTED
       "FORCE INDEX (job_of_state) LEFT JOIN job_output ON job_output.num = job.num WHERE job.endpoint = ? AND "
       "? = 0 AND job.state = ? AND job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?";
-}
-
-std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
-  std::uint64_t total = 0;
-  for (std::size_t state = 0; state < kStates; ++state) {
-    if (filter.state && static_cast<std::size_t>(*filter.state) != state) continue;
-    total += alive(all.jobs[state], expired.jobs[state]);
-  }
-  return total;
 }
 
 void glanceAtSome(Connection& connection, std::span<const JobId> ids, Instant now,
@@ -142,7 +122,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     const Instant now = clock_.now();
     JobPage page;
     page.total =
-        totalOf(readTally(connection, filter.endpoint), countExpired(connection, filter.endpoint, now), filter);
+        sql::totalOf(readTally(connection, filter.endpoint), countExpired(connection, filter.endpoint, now), filter);
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
@@ -167,17 +147,9 @@ namespace {
 EndpointCounts countsOf(Connection& connection, std::string_view endpoint, const Tally& all, Instant now) {
   const bool hasJobs = std::any_of(all.jobs.begin(), all.jobs.end(), [](std::int64_t jobs) { return jobs > 0; });
   const Tally expired = hasJobs ? countExpired(connection, endpoint, now) : Tally{};
-  const auto in = [&](JobState state) {
-    const auto index = static_cast<std::size_t>(state);
-    return alive(all.jobs[index], expired.jobs[index]);
-  };
-  return {in(JobState::inQueue),
-          alive(all.queuedLow, expired.queuedLow),
-          in(JobState::inProgress),
-          static_cast<std::uint64_t>(all.completed),
-          static_cast<std::uint64_t>(all.failed),
-          static_cast<std::uint64_t>(all.retried),
-          in(JobState::inQueue) == 0 ? std::nullopt : headWait(connection, endpoint, now)};
+  EndpointCounts counts = sql::countsOf(all, expired, std::nullopt);
+  if (counts.inQueue > 0) counts.headWait = headWait(connection, endpoint, now);
+  return counts;
 }
 
 }  // namespace

@@ -11,28 +11,6 @@ std::vector<EndpointId> collectNames(Query& query) {
 
 }  // namespace
 
-void CounterChanges::place(const EndpointId& endpoint, JobState state, bool low, std::int64_t jobs) {
-  Tally& tally = endpoints_[endpoint];
-  tally.jobs[static_cast<std::size_t>(state)] += jobs;
-  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
-}
-
-void CounterChanges::moved(const EndpointId& endpoint, JobState from, JobState to, bool low) {
-  place(endpoint, from, low, -1);
-  place(endpoint, to, low, 1);
-}
-
-void CounterChanges::ended(const EndpointId& endpoint, JobState from, JobState to, bool low) {
-  moved(endpoint, from, to, low);
-  if (to == JobState::completed) ++endpoints_[endpoint].completed;
-  if (to == JobState::failed || to == JobState::timedOut) ++endpoints_[endpoint].failed;
-}
-
-Tally CounterChanges::of(std::string_view endpoint) const {
-  const auto found = endpoints_.find(endpoint);
-  return found == endpoints_.end() ? Tally{} : found->second;
-}
-
 void CounterChanges::persist(Connection& connection, unsigned slot) const {
   for (const auto& [endpoint, tally] : endpoints_) {
     if (tally == Tally{}) continue;
@@ -63,7 +41,7 @@ constexpr std::size_t kTallyColumns = 12;
 
 Tally tallyOf(const CurrentRow& columns) {
   Tally tally;
-  for (std::size_t state = 0; state < kStates; ++state) tally.jobs[state] = columns.integer(state);
+  for (std::size_t state = 0; state < sql::kStates; ++state) tally.jobs[state] = columns.integer(state);
   tally.queuedLow = columns.integer(6);
   tally.completed = columns.integer(7);
   tally.failed = columns.integer(8);

@@ -8,13 +8,10 @@
 #include "jobq/transitions.h"
 #include "jobs.h"
 #include "storage_sql/rows.h"
+#include "storage_sql/tally.h"
 
 namespace jobq::sqlite {
 namespace {
-
-/// counts() subtracts at most so many expired jobs that were not swept yet, so the call stays cheap after a long time
-/// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
-constexpr int kExpiredBound = 10'000;
 
 /// The columns of a Job, in the order of reading in sql::jobOf().
 #define JOBQ_JOB_COLUMNS                                                                               \
@@ -35,24 +32,19 @@ Job wholeJobOf(const CurrentRow& columns) {
   return job;
 }
 
-void count(Tally& tally, JobState state, bool low, std::int64_t jobs) {
-  tally.jobs.at(static_cast<std::size_t>(state)) += jobs;
-  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
-}
-
 /// Returns the numbers of expired jobs not removed by a sweep yet, in a snapshot younger than the value `listed` of
 /// JobNumbers::listed().
-Tally countExpired(Connection& connection, std::string_view endpoint, std::int64_t listed, Instant now) {
+sql::Tally countExpired(Connection& connection, std::string_view endpoint, std::int64_t listed, Instant now) {
   Query query = connection.query(
       "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry "
       "WHERE listed = 1 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2) WHERE endpoint = ?3 GROUP BY state, low");
-  query.bind(now, kExpiredBound, endpoint);
-  Tally expired;
-  while (query.next()) count(expired, query.state(0), query.flag(1), query.integer(2));
+  query.bind(now, sql::kExpiredBound, endpoint);
+  sql::Tally expired;
+  while (query.next()) expired.place(query.state(0), query.flag(1), query.integer(2));
   Query unlisted = connection.query(
       "SELECT state, low FROM job NOT INDEXED WHERE num > ?1 AND listed = 0 AND endpoint = ?2 AND expires_at <= ?3");
   unlisted.bind(listed, endpoint, now);
-  while (unlisted.next()) count(expired, unlisted.state(0), unlisted.flag(1), 1);
+  while (unlisted.next()) expired.place(unlisted.state(0), unlisted.flag(1), 1);
   return expired;
 }
 
@@ -62,11 +54,6 @@ std::optional<Millis> headWait(Connection& connection, std::string_view endpoint
       "expires_at > ?2 ORDER BY rank, arrival LIMIT 1");
   if (!query.bind(endpoint, now).next()) return std::nullopt;
   return now - query.instant(0);
-}
-
-/// A commit between the two sources can make the difference negative for a moment.
-std::uint64_t alive(std::int64_t all, std::int64_t expired) {
-  return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
 }
 
 // A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
@@ -165,15 +152,6 @@ std::optional<std::vector<std::int64_t>> fewQueued(Connection& connection, std::
   return numbers;
 }
 
-std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
-  std::uint64_t total = 0;
-  for (std::size_t state = 0; state < kStates; ++state) {
-    if (filter.state && static_cast<std::size_t>(*filter.state) != state) continue;
-    total += alive(all.jobs[state], expired.jobs[state]);
-  }
-  return total;
-}
-
 }  // namespace
 
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
@@ -237,7 +215,7 @@ std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> k
 }
 
 JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
-  const Tally all = counters_.of(filter.endpoint);
+  const sql::Tally all = counters_.of(filter.endpoint);
   std::vector<std::int64_t> running;
   if (filter.state == JobState::inProgress) running = running_.newestOf(filter.endpoint);
   const std::int64_t listed = numbers_.listed();  // before the snapshot
@@ -245,7 +223,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     JobPage page;
-    page.total = totalOf(all, countExpired(connection, filter.endpoint, listed, now), filter);
+    page.total = sql::totalOf(all, countExpired(connection, filter.endpoint, listed, now), filter);
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
@@ -277,24 +255,13 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
 EndpointCounts Jobs::counts(std::string_view endpoint) {
   std::optional<Millis> head;
   const std::int64_t listed = numbers_.listed();  // before the snapshot
-  const Tally expired = readers_.read([&](Connection& connection) {
+  const sql::Tally expired = readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     head = headWait(connection, endpoint, now);
     return countExpired(connection, endpoint, listed, now);
   });
-  const Tally all = counters_.of(endpoint);
-  const auto in = [&](JobState state) {
-    const auto index = static_cast<std::size_t>(state);
-    return alive(all.jobs[index], expired.jobs[index]);
-  };
-  return {in(JobState::inQueue),
-          alive(all.queuedLow, expired.queuedLow),
-          in(JobState::inProgress),
-          static_cast<std::uint64_t>(all.completed),
-          static_cast<std::uint64_t>(all.failed),
-          static_cast<std::uint64_t>(all.retried),
-          head};
+  return sql::countsOf(counters_.of(endpoint), expired, head);
 }
 
 std::map<EndpointId, EndpointCounts> Jobs::allCounts() {

@@ -4,13 +4,11 @@ namespace jobq::sqlite {
 namespace {
 
 /// Returns the numbers left of a deleted endpoint: the totals end, the webhooks stay owed.
-Tally forgotten(const Tally& before) {
-  Tally tally;
+sql::Tally forgotten(const sql::Tally& before) {
+  sql::Tally tally;
   tally.owed = before.owed;
   return tally;
 }
-
-std::int64_t in(const Tally& tally, JobState state) { return tally.jobs[static_cast<std::size_t>(state)]; }
 
 /// The part of the totals that belongs to jobs that are not in their final state any more, or not in the file.
 struct GoneTotals {
@@ -18,81 +16,51 @@ struct GoneTotals {
   std::int64_t failed;
 };
 
-GoneTotals goneTotals(const Tally& tally) {
-  return {tally.completed - in(tally, JobState::completed),
-          tally.failed - in(tally, JobState::failed) - in(tally, JobState::timedOut)};
+GoneTotals goneTotals(const sql::Tally& tally) {
+  return {tally.completed - tally.in(JobState::completed),
+          tally.failed - tally.in(JobState::failed)-tally.in(JobState::timedOut)};
+}
+
+void add(sql::Tally& tally, const sql::Tally& change) noexcept {
+  for (std::size_t i = 0; i < sql::kStates; ++i) tally.jobs[i] += change.jobs[i];
+  tally.queuedLow += change.queuedLow;
+  tally.completed += change.completed;
+  tally.failed += change.failed;
+  tally.retried += change.retried;
+  tally.owed += change.owed;
 }
 
 }  // namespace
 
-Tally& Tally::operator+=(const Tally& other) noexcept {
-  for (std::size_t i = 0; i < kStates; ++i) jobs[i] += other.jobs[i];
-  queuedLow += other.queuedLow;
-  completed += other.completed;
-  failed += other.failed;
-  retried += other.retried;
-  owed += other.owed;
-  return *this;
-}
-
-void CounterChanges::place(const std::string& endpoint, JobState state, bool low, std::int64_t jobs) {
-  Tally& tally = at(endpoint).tally;
-  tally.jobs[static_cast<std::size_t>(state)] += jobs;
-  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
-}
-
-void CounterChanges::moved(const std::string& endpoint, JobState from, JobState to, bool low) {
-  place(endpoint, from, low, -1);
-  place(endpoint, to, low, 1);
-}
-
-void CounterChanges::ended(const std::string& endpoint, JobState from, JobState to, bool low) {
-  moved(endpoint, from, to, low);
-  if (to == JobState::completed) ++at(endpoint).tally.completed;
-  if (to == JobState::failed || to == JobState::timedOut) ++at(endpoint).tally.failed;
-}
-
-std::int64_t CounterChanges::queuedChange(std::string_view endpoint) const {
-  const auto found = endpoints_.find(endpoint);
-  return found == endpoints_.end() ? 0 : found->second.tally.jobs[static_cast<std::size_t>(JobState::inQueue)];
-}
-
-std::int64_t CounterChanges::owedChange(std::string_view endpoint) const {
-  const auto found = endpoints_.find(endpoint);
-  return found == endpoints_.end() ? 0 : found->second.tally.owed;
-}
-
-void CounterChanges::forget(const std::string& endpoint) {
-  Change& change = at(endpoint);
-  change = Change{forgotten(change.tally), true};
+void CounterChanges::forget(const EndpointId& endpoint) {
+  TallyChange& change = endpoints_[endpoint];
+  change = {forgotten(change), true};
 }
 
 void CounterChanges::persist(Connection& connection) const {
   for (const auto& [endpoint, change] : endpoints_) {
     if (change.forgotten) connection.query("DELETE FROM endpoint_count WHERE endpoint = ?1").bind(endpoint).run();
-    const GoneTotals gone = goneTotals(change.tally);
-    if (gone.completed == 0 && gone.failed == 0 && change.tally.retried == 0) continue;
+    const GoneTotals gone = goneTotals(change);
+    if (gone.completed == 0 && gone.failed == 0 && change.retried == 0) continue;
     connection
         .query(
             "INSERT INTO endpoint_count (endpoint, completed, failed, retried) VALUES (?1, ?2, ?3, ?4) "
             "ON CONFLICT (endpoint) DO UPDATE SET completed = completed + excluded.completed, "
             "failed = failed + excluded.failed, retried = retried + excluded.retried")
-        .bind(endpoint, gone.completed, gone.failed, change.tally.retried)
+        .bind(endpoint, gone.completed, gone.failed, change.retried)
         .run();
   }
 }
 
 void Counters::load(Connection& connection, RunningRows& running) {
   std::int64_t others = 0;  // jobs that are not running
-  std::map<std::string, Tally, std::less<>> loaded;
+  std::map<EndpointId, sql::Tally, std::less<>> loaded;
   {
     Query waiting = connection.query(
         "SELECT endpoint, low, count(*) FROM job INDEXED BY job_waiting WHERE state = 0 GROUP BY endpoint, low");
     while (waiting.next()) {
-      Tally& tally = loaded[waiting.text(0)];
-      tally.jobs[static_cast<std::size_t>(JobState::inQueue)] += waiting.integer(2);
+      loaded[waiting.text(0)].place(JobState::inQueue, waiting.flag(1), waiting.integer(2));
       others += waiting.integer(2);
-      if (waiting.flag(1)) tally.queuedLow += waiting.integer(2);
     }
   }
   {
@@ -115,14 +83,14 @@ void Counters::load(Connection& connection, RunningRows& running) {
   }
   Query totals = connection.query("SELECT endpoint, completed, failed, retried FROM endpoint_count");
   while (totals.next()) {
-    Tally& tally = loaded[totals.text(0)];
+    sql::Tally& tally = loaded[totals.text(0)];
     tally.completed = totals.integer(1);
     tally.failed = totals.integer(2);
     tally.retried = totals.integer(3);
   }
   for (auto& [endpoint, tally] : loaded) {
-    tally.completed += in(tally, JobState::completed);
-    tally.failed += in(tally, JobState::failed) + in(tally, JobState::timedOut);
+    tally.completed += tally.in(JobState::completed);
+    tally.failed += tally.in(JobState::failed) + tally.in(JobState::timedOut);
   }
   Lock lock(mutex_);
   endpoints_ = std::move(loaded);
@@ -136,23 +104,23 @@ void Counters::prepare(const CounterChanges& changes) {
 void Counters::apply(const CounterChanges& changes) noexcept {
   Lock lock(mutex_);
   for (const auto& [endpoint, change] : changes.endpoints_) {
-    Tally& tally = endpoints_.find(endpoint)->second;
+    sql::Tally& tally = endpoints_.find(endpoint)->second;
     if (change.forgotten) tally = forgotten(tally);
-    tally += change.tally;
+    add(tally, change);
   }
 }
 
-Tally Counters::of(std::string_view endpoint) const {
+sql::Tally Counters::of(std::string_view endpoint) const {
   Lock lock(mutex_);
   const auto found = endpoints_.find(endpoint);
-  return found == endpoints_.end() ? Tally{} : found->second;
+  return found == endpoints_.end() ? sql::Tally{} : found->second;
 }
 
 std::vector<QueuedEndpoint> Counters::queuedEndpoints() const {
   Lock lock(mutex_);
   std::vector<QueuedEndpoint> queued;
   for (const auto& [endpoint, tally] : endpoints_) {
-    const std::int64_t jobs = tally.jobs[static_cast<std::size_t>(JobState::inQueue)];
+    const std::int64_t jobs = tally.in(JobState::inQueue);
     if (jobs > 0) queued.push_back({endpoint, jobs > tally.queuedLow});
   }
   return queued;

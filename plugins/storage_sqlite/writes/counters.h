@@ -2,9 +2,6 @@
 // numbers change after the commit of the change has succeeded, never before.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,47 +12,21 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/mutex.h"
+#include "storage_sql/tally.h"
 #include "writes/running_rows.h"
 
 namespace jobq::sqlite {
 
-inline constexpr std::size_t kStates = 6;
-
-/// Numbers of an endpoint, or changes of such numbers.
-struct Tally {
-  std::array<std::int64_t, kStates> jobs{};  ///< by JobState; expired jobs count until removed by a sweep
-  std::int64_t queuedLow = 0;
-  std::int64_t completed = 0;
-  std::int64_t failed = 0;
-  std::int64_t retried = 0;
-  std::int64_t owed = 0;  ///< webhooks; an owed webhook outlives its job and its endpoint
-
-  Tally& operator+=(const Tally& other) noexcept;
+/// Changes of the numbers of an endpoint.
+struct TallyChange : sql::Tally {
+  bool forgotten = false;  // the endpoint was forgotten before these changes
 };
 
 /// Changes of the counters by a step or a group of steps. Not thread-safe.
-class CounterChanges {
+class CounterChanges : public sql::TallyChanges<TallyChange> {
  public:
-  /// Counts a new job in the queue.
-  void added(const std::string& endpoint, bool low) { place(endpoint, JobState::inQueue, low, 1); }
-  /// Counts `jobs` deleted jobs whose state was `from`.
-  void gone(const std::string& endpoint, JobState from, bool low, std::int64_t jobs = 1) {
-    place(endpoint, from, low, -jobs);
-  }
-  /// Counts a change of a job's state, except its end.
-  void moved(const std::string& endpoint, JobState from, JobState to, bool low);
-  /// Counts the end of a job, with its outcome as completed or failed. A cancelled job counts as neither.
-  void ended(const std::string& endpoint, JobState from, JobState to, bool low);
-  /// Counts a retry by a caller or the loss of a worker.
-  void retried(const std::string& endpoint) { ++at(endpoint).tally.retried; }
-  /// Adds `webhooks` to the number of webhooks that the endpoint owes; a negative value lowers the number.
-  void owes(const std::string& endpoint, std::int64_t webhooks) { at(endpoint).tally.owed += webhooks; }
-  /// Returns the change of the number of queued jobs of the endpoint.
-  std::int64_t queuedChange(std::string_view endpoint) const;
-  /// Returns the change of the number of webhooks that the endpoint owes.
-  std::int64_t owedChange(std::string_view endpoint) const;
   /// Notes that the endpoint is deleted: its totals start again from 0.
-  void forget(const std::string& endpoint);
+  void forget(const EndpointId& endpoint);
 
   void clear() noexcept { endpoints_.clear(); }
 
@@ -66,15 +37,6 @@ class CounterChanges {
 
  private:
   friend class Counters;
-  struct Change {
-    Tally tally;
-    bool forgotten = false;  // the endpoint was forgotten before `tally`
-  };
-
-  Change& at(const std::string& endpoint) { return endpoints_[endpoint]; }
-  void place(const std::string& endpoint, JobState state, bool low, std::int64_t jobs);
-
-  std::map<std::string, Change, std::less<>> endpoints_;
 };
 
 /// The counters of all endpoints. Any thread may call the methods.
@@ -88,7 +50,7 @@ class Counters {
   /// undone.
   void apply(const CounterChanges& changes) noexcept;
   /// Returns the numbers of the endpoint, all 0 if unknown.
-  Tally of(std::string_view endpoint) const;
+  sql::Tally of(std::string_view endpoint) const;
   /// Returns the endpoints with a number, in ascending order.
   std::vector<std::string> names() const;
   /// Returns the endpoints with queued jobs, in ascending order.
@@ -98,7 +60,7 @@ class Counters {
 
  private:
   mutable Mutex mutex_;
-  std::map<std::string, Tally, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);
+  std::map<EndpointId, sql::Tally, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq::sqlite
