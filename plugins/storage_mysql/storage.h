@@ -28,6 +28,7 @@
 #include "reads/glance.h"
 #include "reads/readers.h"
 #include "records.h"
+#include "storage_sql/chunks.h"
 #include "writes/job_numbers.h"
 #include "writes/writer.h"
 
@@ -73,7 +74,7 @@ class MysqlStorage final : public Storage {
   Glances glances_{readers_, clock_, commits_};
   Jobs jobs_;
   Leases leases_;
-  Chunks chunks_;
+  sql::Chunks<ChunkRows> chunks_;
   Outbox outbox_;
   Nodes nodes_;
   Records records_;

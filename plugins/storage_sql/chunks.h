@@ -1,4 +1,4 @@
-// The steps of the store of chunks. `Statements` has the statements of a storage: ChunkStatements in its `chunks.cpp`.
+// The store of chunks and log lines of jobs. Contract: `sdk/include/jobq/chunk_store.h`.
 #pragma once
 
 #include <cstddef>
@@ -41,57 +41,93 @@ inline ChunkPage pageOf(const JobRow& row, std::int64_t from, std::vector<Chunk>
 }
 
 /// Throws Error if the store has fewer than `first` pieces: the caller has left some out.
-inline void checkNothingLeftOut(const JobRow& row, const char* pieces, std::uint64_t stored, std::uint64_t first) {
-  if (first <= stored) return;
+inline void checkNothingLeftOut(const JobRow& row, const char* pieces, std::int64_t stored, std::uint64_t first) {
+  if (first <= static_cast<std::uint64_t>(stored)) return;
   throw Error("job " + row.id + " has " + std::to_string(stored) + " " + pieces + "; number " + std::to_string(first) +
               " does not follow");
 }
 
-/// The step of append(). A repeated call adds the chunks that are not stored so far.
-template <class Statements>
-ReportResult appendChunks(Statements statements, const LeaseRef& lease, std::uint64_t first,
-                          const std::vector<Chunk>& chunks) {
-  const auto row = statements.findHeld(lease);
-  if (!row) return ReportResult::staleAttempt;
-  const auto stored = static_cast<std::uint64_t>(row->chunks);
-  checkNothingLeftOut(*row, "chunks", stored, first);
-  std::int64_t seq = row->chunks;
-  for (std::size_t i = stored - first; i < chunks.size(); ++i) statements.addChunk(*row, seq++, chunks[i]);
-  if (seq != row->chunks) statements.setChunks(*row, seq);
-  return ReportResult::accepted;
-}
+/// The store of chunks and log lines, over the statements of a storage: `Rows` is the ChunkRows of the storage, and
+/// lockRow() and lockHeld() are functions of `job_rows.h`. Any thread may call the methods.
+template <class Rows>
+class Chunks final : public ChunkStore {
+ public:
+  explicit Chunks(const Rows& rows) : rows_(rows) {}
 
-/// The step of consume(): returns the next page for a caller, and moves the first number for the next caller. A
-/// repeated call gets the page of the call before.
-template <class Statements>
-std::optional<ChunkPage> consumeChunks(Statements statements, const JobKey& key, std::size_t maxBytes, CallId id) {
-  const auto row = statements.find(key);
-  if (!row) return std::nullopt;
-  const bool isRepeated = row->takenBy == id;
-  const ChunkRange range = isRepeated ? ChunkRange{row->takenFrom, row->taken} : ChunkRange{row->taken, row->chunks};
-  ChunkPage page = pageOf(*row, range.from, statements.chunks(*row, range, isRepeated ? kAnyBytes : maxBytes));
-  if (!isRepeated && !page.chunks.empty()) statements.setTaken(*row, page.next, id);
-  return page;
-}
-
-/// The step of appendLog(). The log keeps the last kMaxLogLines lines.
-template <class Statements>
-ReportResult appendLines(Statements statements, const LeaseRef& lease, std::uint64_t first,
-                         const std::vector<LogLine>& lines) {
-  constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
-  const auto row = statements.findHeld(lease);
-  if (!row) return ReportResult::staleAttempt;
-  const auto stored = static_cast<std::uint64_t>(row->logLines);
-  checkNothingLeftOut(*row, "log lines", stored, first);
-  if (first + lines.size() <= stored) return ReportResult::accepted;
-  const auto after = static_cast<std::int64_t>(first + lines.size());
-  std::int64_t seq = row->logLines;
-  for (std::size_t i = stored - first; i < lines.size(); ++i) {
-    if (seq++ >= after - kKept) statements.addLine(*row, seq, lines[i]);
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
+    return rows_.report(lease, bytesOf(chunks), [&](auto& step) {
+      const auto row = lockHeld(step, lease);
+      if (!row) return ReportResult::staleAttempt;
+      checkNothingLeftOut(*row, "chunks", row->chunks, first);
+      std::int64_t seq = row->chunks;
+      for (std::size_t i = static_cast<std::size_t>(seq) - first; i < chunks.size(); ++i) {
+        rows_.addChunk(step, *row, seq++, chunks[i]);
+      }
+      if (seq != row->chunks) rows_.setChunks(step, *row, seq);
+      return ReportResult::accepted;
+    });
   }
-  if (after > kKept) statements.dropLines(*row, after - kKept);
-  statements.setLines(*row, after);
-  return ReportResult::accepted;
-}
+
+  // Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override {
+    const auto row = rows_.find(key);
+    if (!row) return std::nullopt;
+    if (row->taken == row->chunks && row->takenBy != id) {
+      rows_.awaitDisk(key);
+      return pageOf(*row, row->taken, {});
+    }
+    return rows_.write([&](auto& step) { return consumeNow(step, key, maxBytes, id); });
+  }
+
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
+    return rows_.read(key, [&](auto& connection, const auto& row) {
+      const auto from = static_cast<std::int64_t>(offset);
+      return pageOf(row, from, rows_.chunks(connection, row, {from, row.chunks}, maxBytes));
+    });
+  }
+
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
+    return rows_.report(lease, 0, [&](auto& step) {
+      const auto row = lockHeld(step, lease);
+      if (!row) return ReportResult::staleAttempt;
+      checkNothingLeftOut(*row, "log lines", row->logLines, first);
+      const auto after = static_cast<std::int64_t>(first + lines.size());
+      if (after <= row->logLines) return ReportResult::accepted;
+      const std::int64_t dropped = after - static_cast<std::int64_t>(kMaxLogLines);
+      std::int64_t seq = row->logLines;
+      for (std::size_t i = static_cast<std::size_t>(seq) - first; i < lines.size(); ++i) {
+        if (seq++ >= dropped) rows_.addLine(step, *row, seq, lines[i]);
+      }
+      if (dropped > 0) rows_.dropLines(step, *row, dropped);
+      rows_.setLines(step, *row, after);
+      return ReportResult::accepted;
+    });
+  }
+
+  std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) override {
+    return rows_.read(key, [&](auto& connection, const auto& row) {
+      LogPartBuilder builder(from, maxBytes);
+      rows_.readLines(connection, row, from, builder);
+      return std::move(builder).finish();
+    });
+  }
+
+ private:
+  /// Returns the next page for a caller, and moves the first number for the next caller. A repeated call gets the page
+  /// of the call before.
+  template <class Step>
+  std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes, CallId id) {
+    const auto row = lockRow(step, key);
+    if (!row) return std::nullopt;
+    if (row->takenBy == id) {
+      return pageOf(*row, row->takenFrom, rows_.chunks(step.db, *row, {row->takenFrom, row->taken}, kAnyBytes));
+    }
+    ChunkPage page = pageOf(*row, row->taken, rows_.chunks(step.db, *row, {row->taken, row->chunks}, maxBytes));
+    if (!page.chunks.empty()) rows_.setTaken(step, *row, page.next, id);
+    return page;
+  }
+
+  const Rows rows_;
+};
 
 }  // namespace jobq::sql

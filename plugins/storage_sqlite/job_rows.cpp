@@ -115,11 +115,11 @@ std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, const
   return row;
 }
 
-std::optional<JobRow> findRow(Step& step, const JobKey& key) {
+std::optional<JobRow> lockRow(Step& step, const JobKey& key) {
   return findRow(step.db, step.listing.locate(key.id), key.endpoint, step.now);
 }
 
-std::optional<JobRow> findHeld(Step& step, const LeaseRef& lease) {
+std::optional<JobRow> lockHeld(Step& step, const LeaseRef& lease) {
   auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
   if (row && (row->state != JobState::inProgress || row->attempt != lease.attempt)) row.reset();
   return row;

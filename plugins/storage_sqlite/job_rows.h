@@ -42,9 +42,10 @@ JobRow rowOf(const CurrentRow& columns);
 std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, Instant now);
 /// As above; a job of another endpoint counts as absent.
 std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, const EndpointId& endpoint, Instant now);
-std::optional<JobRow> findRow(Step& step, const JobKey& key);
-/// Returns the job if it is IN_PROGRESS under the attempt of the lease.
-std::optional<JobRow> findHeld(Step& step, const LeaseRef& lease);
+/// Returns the job, unless the job is absent. No other transaction changes the row before the end of the step.
+std::optional<JobRow> lockRow(Step& step, const JobKey& key);
+/// Returns the job if the job is IN_PROGRESS under the attempt of the lease.
+std::optional<JobRow> lockHeld(Step& step, const LeaseRef& lease);
 
 /// Error and output of an ended job.
 struct Ending {

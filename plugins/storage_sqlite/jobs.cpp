@@ -105,7 +105,7 @@ std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most
 
 CancelResult Jobs::cancel(const JobKey& key) {
   return writer_.write([&](Step& step) -> CancelResult {
-    const auto row = findRow(step, key);
+    const auto row = lockRow(step, key);
     if (!row) return NotFound{};
     if (row->state != JobState::cancelled) {
       if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
@@ -143,7 +143,7 @@ LargeInput Jobs::readLargeInput(const JobKey& key) {
 
 RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
                                const LargeInput& input) {
-  const auto row = findRow(step, key);
+  const auto row = lockRow(step, key);
   if (!row) return NotFound{};
   if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
   const auto to = next(row->state, Trigger::retry);
@@ -186,7 +186,7 @@ std::size_t Jobs::purgeQueued(std::string_view endpoint) {
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   return writer_.write([&](Step& step) -> std::optional<Instant> {
-    const auto row = findRow(step, key);
+    const auto row = lockRow(step, key);
     if (!row) return std::nullopt;
     const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
     step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();

@@ -48,7 +48,7 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
 ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease, const sql::Report& report,
                        NewBody& output) {
   output.beginStep();
-  if (const auto row = findHeld(step, lease)) {
+  if (const auto row = lockHeld(step, lease)) {
     end(step, *row, report.trigger, {report.error, &output});
     return ReportResult::accepted;
   }
@@ -101,9 +101,7 @@ std::size_t numberOfWorkers(std::span<const ClaimWant> wants) {
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
 // change before an insert returns, so no acknowledged job is missed.
 ClaimResult Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes) {
-  const auto waits = [this](const ClaimWant& want) {
-    return counters_.of(want.endpoint).in(JobState::inQueue) > 0;
-  };
+  const auto waits = [this](const ClaimWant& want) { return counters_.of(want.endpoint).in(JobState::inQueue) > 0; };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
   ClaimResult done;
@@ -190,7 +188,7 @@ FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durab
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   return writer_.writeUnsynced([&](Step& step) {
-    const auto row = findHeld(step, lease);
+    const auto row = lockHeld(step, lease);
     if (!row) return ReportResult::staleAttempt;
     step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (?1, ?2)")
         .bind(row->num, Bytes{json})

@@ -38,6 +38,7 @@
 #include "reads/readers.h"
 #include "records.h"
 #include "removal_hold.h"
+#include "storage_sql/chunks.h"
 #include "storage_sql/reports_under_way.h"
 #include "writes/counters.h"
 #include "writes/running_rows.h"
@@ -97,7 +98,7 @@ class SqliteStorage final : public Storage {
   ClaimedInputs inputs_;
   sql::ReportsUnderWay reports_;
   Leases leases_;
-  Chunks chunks_;
+  sql::Chunks<ChunkRows> chunks_;
   Outbox outbox_;
   Nodes nodes_;
   Records records_;

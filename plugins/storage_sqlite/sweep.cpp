@@ -130,7 +130,7 @@ void sweepLost(Sweep& sweep) {
 void endLeftOut(Sweep& sweep, const std::list<LeftOutJob>& jobs) {
   for (const LeftOutJob& job : jobs) {
     sweep.requeuedAt.insert(job.endpoint);
-    const auto row = findHeld(sweep.step, job.lease);
+    const auto row = lockHeld(sweep.step, job.lease);
     if (!row) continue;
     if (job.isDamaged) {
       sweep.swept.finished.push_back({row->endpoint, row->id});
@@ -217,7 +217,7 @@ SweepResult Leases::giveBack(std::span<const ReturnedJob> jobs) {
     SweepResult done;
     std::set<EndpointId> requeuedAt;
     for (const ReturnedJob& job : jobs) {
-      auto row = findHeld(step, job.lease);
+      auto row = lockHeld(step, job.lease);
       if (!row || reports_.contains(job.lease)) continue;
       if (job.isLoss) {
         loseOne(step, std::move(*row), done, requeuedAt);
