@@ -1,38 +1,83 @@
-// The store of small named JSON records with a version. Contract: `sdk/include/jobq/record_store.h`.
-//
-// Each change locks the row of the last version first, and keeps the lock until its commit. The changes therefore
-// become visible in the order of their versions, names cannot be given twice, and a repeated call waits for the call
-// before.
+// The statements of the store of records (`storage_sql/records.h`).
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
-#include <vector>
 
-#include "jobq/storage.h"
+#include "connection/connection.h"
+#include "connection/statement.h"
+#include "jobq/record_store.h"
 #include "reads/glance.h"
 #include "reads/readers.h"
+#include "storage_sql/records.h"
 #include "writes/writer.h"
 
 namespace jobq::mysql {
 
-/// Any thread may call the methods. The arguments of the constructor outlive the store.
-class Records final : public RecordStore {
- public:
-  Records(Writer& writer, Readers& readers, Glances& glances) : writer_(writer), readers_(readers), glances_(glances) {}
+#define JOBQ_MYSQL_RECORD "kind, id, name, body, version, changed_at"
 
-  CreateResult create(Record record) override;
-  UpdateResult update(Record record, std::uint64_t expectedVersion) override;
-  std::optional<Record> find(std::string_view kind, std::string_view id) override;
-  std::vector<Record> list(std::string_view kind) override;
-  bool remove(std::string_view kind, std::string_view id) override;
-  Changes changedSince(std::string_view kind, std::uint64_t version) override;
+/// Everything here outlives the store.
+struct RecordRows {
+  using Snapshot = mysql::Snapshot;
 
- private:
-  Writer& writer_;
-  Readers& readers_;
-  Glances& glances_;
+  Writer& writer;
+  Readers& readers;
+  Glances& glances;
+
+  static constexpr char kFind[] = "SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? AND id = ?";
+  static constexpr char kList[] = "SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? ORDER BY id";
+  static constexpr char kChanged[] =
+      "SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? AND version > ? ORDER BY version";
+  static constexpr char kRemoved[] = "SELECT id FROM record_removed WHERE kind = ? AND version > ? ORDER BY version";
+  static constexpr char kLastVersion[] = "SELECT value FROM counted WHERE name = 'record_version'";
+
+  /// Nodes ask often, and most answers are empty: the last version alone tells.
+  bool hasChangedSince(std::uint64_t version) const { return glances.read(kFreshGlance).recordVersion != version; }
+
+  std::uint64_t lockNextVersion(Step& step) const {
+    Query query = step.db.query("SELECT value FROM counted WHERE name = 'record_version' FOR UPDATE");
+    if (!query.next()) throw StorageError("the database has lost its record version; restore a backup");
+    return query.count(0) + 1;
+  }
+  void useVersion(Step& step, std::uint64_t version) const {
+    step.db.query("UPDATE counted SET value = ? WHERE name = 'record_version'").bind(version).run();
+  }
+  std::optional<sql::LastChange> lastChange(Step& step, std::string_view kind, std::string_view id) const {
+    Query query = step.db.query("SELECT version, change_id FROM record WHERE kind = ? AND id = ?");
+    if (!query.bind(kind, id).next()) return std::nullopt;
+    return sql::LastChange{query.count(0), query.count(1)};
+  }
+  std::optional<std::string> holderOfName(Step& step, const Record& record) const {
+    if (record.name.empty()) return std::nullopt;
+    Query query = step.db.query("SELECT id FROM record WHERE kind = ? AND name = ? AND id <> ?");
+    if (!query.bind(record.kind, record.name, record.id).next()) return std::nullopt;
+    return query.text(0);
+  }
+  /// Inserts the record, and deletes the note of an earlier removal.
+  void insert(Step& step, const Record& record, std::uint64_t version) const {
+    step.db.query("INSERT INTO record (" JOBQ_MYSQL_RECORD ", change_id) VALUES (?, ?, ?, ?, ?, ?, ?)")
+        .bind(record.kind, record.id, OrNull{record.name}, record.body, version, step.now, record.change)
+        .run();
+    step.db.query("DELETE FROM record_removed WHERE kind = ? AND id = ?").bind(record.kind, record.id).run();
+  }
+  void update(Step& step, const Record& record, std::uint64_t version) const {
+    step.db
+        .query(
+            "UPDATE record SET name = ?, body = ?, version = ?, changed_at = ?, change_id = ? "
+            "WHERE kind = ? AND id = ?")
+        .bind(OrNull{record.name}, record.body, version, step.now, record.change, record.kind, record.id)
+        .run();
+  }
+  bool remove(Step& step, std::string_view kind, std::string_view id) const {
+    return step.db.query("DELETE FROM record WHERE kind = ? AND id = ?").bind(kind, id).run() > 0;
+  }
+  void noteRemoval(Step& step, std::string_view kind, std::string_view id, std::uint64_t version) const {
+    step.db.query("REPLACE INTO record_removed (kind, id, version, removed_at) VALUES (?, ?, ?, ?)")
+        .bind(kind, id, version, step.now)
+        .run();
+  }
 };
 
 }  // namespace jobq::mysql

@@ -99,7 +99,7 @@ MysqlStorage::MysqlStorage(const PluginEnv& env)
       chunks_({writer_, readers_, clock_}),
       outbox_(writer_, readers_, clock_, glances_),
       nodes_({nodeWriter_, nodeReader_, readers_, clock_, nodeConnector_, connector_}),
-      records_(writer_, readers_, glances_) {}
+      records_({writer_, readers_, glances_}) {}
 
 std::vector<CheckResult> MysqlStorage::probe(const PluginEnv& env) {
   return mysql::probe(Connector(Options(env.config)), env.clock);

@@ -29,6 +29,7 @@
 #include "reads/readers.h"
 #include "records.h"
 #include "storage_sql/chunks.h"
+#include "storage_sql/records.h"
 #include "writes/job_numbers.h"
 #include "writes/writer.h"
 
@@ -77,7 +78,7 @@ class MysqlStorage final : public Storage {
   sql::Chunks<ChunkRows> chunks_;
   Outbox outbox_;
   Nodes nodes_;
-  Records records_;
+  sql::Records<RecordRows> records_;
 };
 
 }  // namespace jobq::mysql

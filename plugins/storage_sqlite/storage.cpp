@@ -68,7 +68,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       chunks_({writer_, readers_, numbers_, clock_}),
       outbox_(writer_, readers_, bodies_, counters_, clock_),
       nodes_(writer_, readers_, clock_),
-      records_(writer_, readers_) {}
+      records_({writer_, readers_}) {}
 
 // Only a real write gives a reliable answer: the write meets the same lock, the same disk and the same refusal as any
 // other. After a full disk, a single page may still fit where no job fits, so the write is a large one then. Two steps

@@ -39,6 +39,7 @@
 #include "records.h"
 #include "removal_hold.h"
 #include "storage_sql/chunks.h"
+#include "storage_sql/records.h"
 #include "storage_sql/reports_under_way.h"
 #include "writes/counters.h"
 #include "writes/running_rows.h"
@@ -101,7 +102,7 @@ class SqliteStorage final : public Storage {
   sql::Chunks<ChunkRows> chunks_;
   Outbox outbox_;
   Nodes nodes_;
-  Records records_;
+  sql::Records<RecordRows> records_;
 };
 
 }  // namespace jobq::sqlite
