@@ -97,7 +97,7 @@ MysqlStorage::MysqlStorage(const PluginEnv& env)
       jobs_(writer_, readers_, clock_),
       leases_(writer_, readers_, clock_, glances_),
       chunks_({writer_, readers_, clock_}),
-      outbox_(writer_, readers_, clock_, glances_),
+      outbox_({writer_, readers_, clock_, glances_}),
       nodes_({nodeWriter_, nodeReader_, readers_, clock_, nodeConnector_, connector_}),
       records_({writer_, readers_, glances_}) {}
 

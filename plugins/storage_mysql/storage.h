@@ -29,6 +29,7 @@
 #include "reads/readers.h"
 #include "records.h"
 #include "storage_sql/chunks.h"
+#include "storage_sql/outbox.h"
 #include "storage_sql/records.h"
 #include "writes/job_numbers.h"
 #include "writes/writer.h"
@@ -76,7 +77,7 @@ class MysqlStorage final : public Storage {
   Jobs jobs_;
   Leases leases_;
   sql::Chunks<ChunkRows> chunks_;
-  Outbox outbox_;
+  sql::Outbox<OutboxRows> outbox_;
   Nodes nodes_;
   sql::Records<RecordRows> records_;
 };

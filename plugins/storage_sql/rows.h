@@ -3,12 +3,10 @@
 // order.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "jobq/call_id.h"
 #include "jobq/job.h"
@@ -136,15 +134,13 @@ NumberedDelivery deliveryOf(const Columns& columns) {
   return numbered;
 }
 
-/// Appends the rows of the query to the attempts of a delivery: time, status, duration, reason, reply. A delivered
-/// attempt has an empty reason, because the reason of a failure is never empty.
-template <class Query>
-void readAttempts(Query& query, std::vector<DeliveryAttempt>& attempts) {
-  while (query.next()) {
-    std::string reason = query.text(3);
-    attempts.push_back({query.instant(0), static_cast<int>(query.integer(1)), query.millis(2),
-                        reason.empty() ? std::nullopt : std::optional(std::move(reason)), query.text(4)});
-  }
+/// Returns the attempt of the row: time, status, duration, reason, reply. A delivered attempt has an empty reason,
+/// because the reason of a failure is never empty.
+template <class Columns>
+DeliveryAttempt attemptOf(const Columns& columns) {
+  std::string reason = columns.text(3);
+  return {columns.instant(0), static_cast<int>(columns.integer(1)), columns.millis(2),
+          reason.empty() ? std::nullopt : std::optional(std::move(reason)), columns.text(4)};
 }
 
 /// Returns the record of the row: kind, id, name, body, version, changed_at.

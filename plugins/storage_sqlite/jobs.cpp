@@ -85,20 +85,21 @@ Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
 }
 
 std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
-  return static_cast<std::size_t>(
-      step.db
-          .query("DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
-                 "(SELECT endpoint, api_key, key FROM idempotency WHERE endpoint = ?1 LIMIT ?2)")
-          .bind(endpoint, most)
-          .change());
+  return step.db
+      .query(
+          "DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
+          "(SELECT endpoint, api_key, key FROM idempotency WHERE endpoint = ?1 LIMIT ?2)")
+      .bind(endpoint, most)
+      .run();
 }
 
 std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most) {
-  return static_cast<std::size_t>(step.db
-                                      .query("DELETE FROM line_group WHERE (endpoint, name) IN "
-                                             "(SELECT endpoint, name FROM line_group WHERE endpoint = ?1 LIMIT ?2)")
-                                      .bind(endpoint, most)
-                                      .change());
+  return step.db
+      .query(
+          "DELETE FROM line_group WHERE (endpoint, name) IN "
+          "(SELECT endpoint, name FROM line_group WHERE endpoint = ?1 LIMIT ?2)")
+      .bind(endpoint, most)
+      .run();
 }
 
 }  // namespace

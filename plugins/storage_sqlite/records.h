@@ -70,7 +70,7 @@ struct RecordRows {
         .run();
   }
   bool remove(Step& step, std::string_view kind, std::string_view id) const {
-    return step.db.query("DELETE FROM record WHERE kind = ?1 AND id = ?2").bind(kind, id).change() > 0;
+    return step.db.query("DELETE FROM record WHERE kind = ?1 AND id = ?2").bind(kind, id).run() > 0;
   }
   void noteRemoval(Step& step, std::string_view kind, std::string_view id, std::uint64_t version) const {
     step.db.query("INSERT OR REPLACE INTO record_removed (kind, id, version, removed_at) VALUES (?1, ?2, ?3, ?4)")

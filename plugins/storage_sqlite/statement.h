@@ -158,13 +158,10 @@ class Query : public CurrentRow {
 
   /// Moves to the next row. Returns false if there is no further row.
   bool next();
-  /// Runs the statement to its end and drops the rows.
-  void run() {
+  /// Runs the statement to its end, and drops the rows. Returns the number of rows changed by an INSERT, UPDATE or
+  /// DELETE.
+  std::size_t run() {
     while (next()) continue;
-  }
-  /// Runs the statement to its end. Returns the number of rows changed by an INSERT, UPDATE or DELETE.
-  std::size_t change() {
-    run();
     return static_cast<std::size_t>(sqlite3_changes(sqlite3_db_handle(statement_)));
   }
 

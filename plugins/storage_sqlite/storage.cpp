@@ -66,7 +66,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       inputs_(bodies_, readers_, env.log),
       leases_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_, numbers_}, clock_, reports_, hold_),
       chunks_({writer_, readers_, numbers_, clock_}),
-      outbox_(writer_, readers_, bodies_, counters_, clock_),
+      outbox_({writer_, readers_, bodies_, counters_, clock_}),
       nodes_(writer_, readers_, clock_),
       records_({writer_, readers_}) {}
 

@@ -39,6 +39,7 @@
 #include "records.h"
 #include "removal_hold.h"
 #include "storage_sql/chunks.h"
+#include "storage_sql/outbox.h"
 #include "storage_sql/records.h"
 #include "storage_sql/reports_under_way.h"
 #include "writes/counters.h"
@@ -100,7 +101,7 @@ class SqliteStorage final : public Storage {
   sql::ReportsUnderWay reports_;
   Leases leases_;
   sql::Chunks<ChunkRows> chunks_;
-  Outbox outbox_;
+  sql::Outbox<OutboxRows> outbox_;
   Nodes nodes_;
   sql::Records<RecordRows> records_;
 };

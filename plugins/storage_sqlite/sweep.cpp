@@ -47,7 +47,7 @@ struct Sweep {
   void drop(const char* sql, Millis life) {
     Query query = step.db.query(sql);
     query.bind(step.now - life, max);
-    if (query.change() >= max) swept.more = true;
+    if (query.run() >= max) swept.more = true;
   }
 };
 

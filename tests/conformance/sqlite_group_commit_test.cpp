@@ -158,7 +158,7 @@ TEST_F(GroupCommit, LargeWritesHaveCommitsOfTheirOwn) {
           [&](sqlite::Step& step) {
             return step.db.query("INSERT INTO job_progress (num, progress) VALUES (?1, zeroblob(?2))")
                 .bind(i, bytes)
-                .change();
+                .run();
           },
           bytes);
       EXPECT_EQ(rows, 1U);
