@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jobq/chunk_store.h"
+#include "storage_sql/sweep.h"
 
 namespace jobq::mysql {
 namespace {
@@ -65,25 +66,17 @@ void noteDiscarded(Step& step, const JobRow& row) {
       .add(discardedName(row.num), row.chunks);
 }
 
-/// The discarded chunks of a job, from number `from` up to number `to`, without `to`.
-struct DiscardedChunks {
-  std::int64_t num;  // of the job
-  std::int64_t from;
-  std::int64_t to;
-};
-
-// A job in a note may have been removed, or may have new chunks; the lock of its row excludes further chunks.
-std::optional<DiscardedChunks> lockDiscarded(Step& step) {
-  Query note = step.db.query(
+/// The statements of sql::removeNotedChunks(). The lock of the row of a job excludes further chunks.
+struct Notes {
+  static constexpr char kFirst[] =
       "SELECT CAST(SUBSTR(name, 11) AS SIGNED), value FROM counted WHERE name > 'discarded ' AND name < 'discarded!' "
-      "ORDER BY name LIMIT 1 FOR UPDATE SKIP LOCKED");
-  if (!note.next()) return std::nullopt;
-  DiscardedChunks discarded{note.integer(0), 0, note.integer(1)};
-  Query job = step.db.query("SELECT chunks FROM job WHERE num = ? FOR UPDATE");
-  if (job.bind(discarded.num).next()) discarded.from = job.integer(0);
-  discarded.to = std::max(discarded.from, discarded.to);
-  return discarded;
-}
+      "ORDER BY name LIMIT 1 FOR UPDATE SKIP LOCKED";
+  static constexpr char kChunksOfJob[] = "SELECT chunks FROM job WHERE num = ? FOR UPDATE";
+  static constexpr char kRemoveChunks[] = "DELETE FROM job_chunk WHERE num = ? AND seq >= ?";
+  static constexpr char kRemove[] = "DELETE FROM counted WHERE name = ?";
+  static constexpr char kMove[] = "UPDATE counted SET value = ? WHERE name = ?";
+  static std::string nameOf(std::int64_t num) { return discardedName(num); }
+};
 
 }  // namespace
 
@@ -168,21 +161,7 @@ void discardReports(Step& step, const JobRow& row) {
   step.db.later("DELETE FROM job_chunk WHERE num = ? AND seq < ?").add(row.num, row.chunks);
 }
 
-bool removeDiscardedChunks(Step& step) {
-  while (const auto discarded = lockDiscarded(step)) {
-    if (step.rowsLeft <= 0) return false;
-    const std::int64_t from = std::max(discarded->from, discarded->to - step.rowsLeft);
-    step.rowsLeft -= discarded->to - from;
-    step.db.query("DELETE FROM job_chunk WHERE num = ? AND seq >= ?").bind(discarded->num, from).run();
-    const std::string name = discardedName(discarded->num);
-    if (from == discarded->from) {
-      step.db.query("DELETE FROM counted WHERE name = ?").bind(name).run();
-    } else {
-      step.db.query("UPDATE counted SET value = ? WHERE name = ?").bind(from, name).run();
-    }
-  }
-  return true;
-}
+bool removeDiscardedChunks(Step& step) { return sql::removeNotedChunks<Notes>(step); }
 
 void removeJob(Step& step, const JobRow& row) {
   leaveState(step, row);

@@ -35,7 +35,7 @@ std::optional<JobRow> lockHeld(const Step& step, const LeaseRef& lease);
 /// later.
 struct Ending {
   std::string_view error;
-  std::string_view output;
+  std::string_view output{};
 };
 
 /// Ends the job by `trigger`: writes state, times, output, counters and the owed webhook, and deletes the progress. The

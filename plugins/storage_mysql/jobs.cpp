@@ -6,6 +6,7 @@
 #include "job_rows.h"
 #include "queue_order.h"
 #include "storage_sql/rows.h"
+#include "storage_sql/sweep.h"
 #include "writes/unique_step.h"
 
 namespace jobq::mysql {
@@ -71,13 +72,13 @@ Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   return {removed, removed < rows.size() || removed == kPurgeBatch};
 }
 
-std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
-  return step.db.query("DELETE FROM idempotency WHERE endpoint = ? LIMIT ?").bind(endpoint, most).run();
-}
-
-std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most) {
-  return step.db.query("DELETE FROM queue_group WHERE endpoint = ? LIMIT ?").bind(endpoint, most).run();
-}
+/// The statements of sql::removeOfEndpoint().
+struct EndpointRows {
+  static constexpr char kJobsOfEndpoint[] =
+      "SELECT " JOBQ_MYSQL_ROW " FROM job WHERE endpoint = ? ORDER BY num LIMIT ? FOR UPDATE";
+  static constexpr char kRemoveKeys[] = "DELETE FROM idempotency WHERE endpoint = ? LIMIT ?";
+  static constexpr char kRemoveGroups[] = "DELETE FROM queue_group WHERE endpoint = ? LIMIT ?";
+};
 
 }  // namespace
 
@@ -137,20 +138,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
 
 std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   return writer_.write([&](Step& step) {
-    std::vector<JobRow> rows;
-    {
-      Query query =
-          step.db.query("SELECT " JOBQ_MYSQL_ROW " FROM job WHERE endpoint = ? ORDER BY num LIMIT ? FOR UPDATE");
-      query.bind(endpoint, batch);
-      rows = collectRows(query);
-    }
-    for (const JobRow& row : rows) {
-      if (step.rowsLeft <= 0) return batch;  // there is more to remove
-      removeJob(step, row);
-    }
-    std::size_t removed = rows.size();
-    if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);
-    if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);
+    const std::size_t removed = sql::removeOfEndpoint<EndpointRows>(step, endpoint, batch);
     if (removed < batch) forgetTotals(step.db, endpoint);
     return removed;
   });

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "jobq/chunk_store.h"
+#include "storage_sql/sweep.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -45,25 +46,17 @@ void noteDiscarded(Step& step, const JobRow& row) {
       .run();
 }
 
-/// The discarded chunks of a job, from number `from` up to number `to`, without `to`.
-struct DiscardedChunks {
-  std::int64_t num;  // of the job
-  std::int64_t from;
-  std::int64_t to;
-};
-
-// A job in a note may have been removed, or may have new chunks.
-std::optional<DiscardedChunks> findDiscarded(Step& step) {
-  Query note = step.db.query(
+/// The statements of sql::removeNotedChunks().
+struct Notes {
+  static constexpr char kFirst[] =
       "SELECT CAST(substr(name, 11) AS INTEGER), value FROM number WHERE name > 'discarded ' AND name < 'discarded!' "
-      "LIMIT 1");
-  if (!note.next()) return std::nullopt;
-  DiscardedChunks discarded{note.integer(0), 0, note.integer(1)};
-  Query job = step.db.query("SELECT chunks FROM job WHERE num = ?1");
-  if (job.bind(discarded.num).next()) discarded.from = job.integer(0);
-  discarded.to = std::max(discarded.from, discarded.to);
-  return discarded;
-}
+      "LIMIT 1";
+  static constexpr char kChunksOfJob[] = "SELECT chunks FROM job WHERE num = ?1";
+  static constexpr char kRemoveChunks[] = "DELETE FROM job_chunk WHERE num = ?1 AND seq >= ?2";
+  static constexpr char kRemove[] = "DELETE FROM number WHERE name = " JOBQ_DISCARDED " || ?1";
+  static constexpr char kMove[] = "UPDATE number SET value = ?1 WHERE name = " JOBQ_DISCARDED " || ?2";
+  static std::int64_t nameOf(std::int64_t num) { return num; }
+};
 
 /// Keeps an ended job for its waiting caller. `row` is the row before the end.
 void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
@@ -185,22 +178,7 @@ void discardReports(Step& step, const JobRow& row) {
   step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq < ?2").bind(row.num, row.chunks).run();
 }
 
-bool removeDiscardedChunks(Step& step) {
-  while (const auto discarded = findDiscarded(step)) {
-    if (step.rowsLeft <= 0) return false;
-    const std::int64_t from = std::max(discarded->from, discarded->to - step.rowsLeft);
-    step.rowsLeft -= discarded->to - from;
-    step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq >= ?2").bind(discarded->num, from).run();
-    if (from == discarded->from) {
-      step.db.query("DELETE FROM number WHERE name = " JOBQ_DISCARDED " || ?1").bind(discarded->num).run();
-    } else {
-      step.db.query("UPDATE number SET value = ?2 WHERE name = " JOBQ_DISCARDED " || ?1")
-          .bind(discarded->num, from)
-          .run();
-    }
-  }
-  return true;
-}
+bool removeDiscardedChunks(Step& step) { return sql::removeNotedChunks<Notes>(step); }
 
 void removeJob(Step& step, const JobRow& row) {
   discardReports(step, row);

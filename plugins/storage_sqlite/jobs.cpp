@@ -8,6 +8,7 @@
 #include "job_rows.h"
 #include "queue_order.h"
 #include "storage_sql/rows.h"
+#include "storage_sql/sweep.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -84,23 +85,18 @@ Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   return purged;
 }
 
-std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
-  return step.db
-      .query(
-          "DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
-          "(SELECT endpoint, api_key, key FROM idempotency WHERE endpoint = ?1 LIMIT ?2)")
-      .bind(endpoint, most)
-      .run();
-}
-
-std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most) {
-  return step.db
-      .query(
-          "DELETE FROM line_group WHERE (endpoint, name) IN "
-          "(SELECT endpoint, name FROM line_group WHERE endpoint = ?1 LIMIT ?2)")
-      .bind(endpoint, most)
-      .run();
-}
+/// The statements of sql::removeOfEndpoint().
+struct EndpointRows {
+  static constexpr char kJobsOfEndpoint[] =
+      "SELECT " JOBQ_ROW_COLUMNS
+      " FROM job INDEXED BY job_of_endpoint WHERE listed = 1 AND endpoint = ?1 ORDER BY num LIMIT ?2";
+  static constexpr char kRemoveKeys[] =
+      "DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
+      "(SELECT endpoint, api_key, key FROM idempotency WHERE endpoint = ?1 LIMIT ?2)";
+  static constexpr char kRemoveGroups[] =
+      "DELETE FROM line_group WHERE (endpoint, name) IN "
+      "(SELECT endpoint, name FROM line_group WHERE endpoint = ?1 LIMIT ?2)";
+};
 
 }  // namespace
 
@@ -199,21 +195,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
 std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   return writer_.write([&](Step& step) {
     step.listing.listAll(step.db);
-    std::vector<JobRow> rows;
-    {
-      Query query = step.db.query(
-          "SELECT " JOBQ_ROW_COLUMNS
-          " FROM job INDEXED BY job_of_endpoint WHERE listed = 1 AND endpoint = ?1 ORDER BY num LIMIT ?2");
-      query.bind(endpoint, batch);
-      rows = collectRows(query);
-    }
-    for (const JobRow& row : rows) {
-      if (step.rowsLeft <= 0) return batch;  // there is more to remove
-      removeJob(step, row);
-    }
-    std::size_t removed = rows.size();
-    if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);
-    if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);
+    const std::size_t removed = sql::removeOfEndpoint<EndpointRows>(step, endpoint, batch);
     if (removed < batch) step.counters.forget(EndpointId(endpoint));
     return removed;
   });
