@@ -103,20 +103,15 @@ std::optional<JobRow> lockRow(const Step& step, const JobKey& key) {
   return row;
 }
 
-bool isHeld(const std::optional<JobRow>& row, const LeaseRef& lease) {
-  return row && row->state == JobState::inProgress && row->attempt == lease.attempt;
-}
-
 std::optional<JobRow> lockHeld(const Step& step, const LeaseRef& lease) {
   auto row = lockRow(step, lease.job);
-  if (!isHeld(row, lease)) row.reset();
+  if (row && !row->isHeldUnder(lease)) row.reset();
   return row;
 }
 
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   const JobState to = next(row.state, trigger).value();
-  const Instant expiry =
-      row.expiryFixed ? row.expiresAt : std::min(row.submittedAt + row.ttl, step.now + row.retention);
+  const Instant expiry = row.expiryAfterEnd(step.now);
   leaveState(step, row);
   step.db
       .later(

@@ -26,8 +26,6 @@ std::optional<JobRow> lockRow(const Step& step, std::string_view id);
 /// As above; a job of another endpoint counts as absent.
 std::optional<JobRow> lockRow(const Step& step, const JobKey& key);
 
-/// Returns whether the job of a locked row is IN_PROGRESS under the attempt of the lease.
-bool isHeld(const std::optional<JobRow>& row, const LeaseRef& lease);
 /// Locks the job and returns the job if it is IN_PROGRESS under the attempt of the lease.
 std::optional<JobRow> lockHeld(const Step& step, const LeaseRef& lease);
 

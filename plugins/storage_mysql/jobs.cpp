@@ -5,8 +5,8 @@
 
 #include "job_rows.h"
 #include "queue_order.h"
+#include "storage_sql/jobs.h"
 #include "storage_sql/rows.h"
-#include "storage_sql/sweep.h"
 #include "writes/unique_step.h"
 
 namespace jobq::mysql {
@@ -24,30 +24,20 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
   return sql::specOf(query, row, expiry - step.now);
 }
 
-RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
-  auto row = lockRow(step, key);
-  if (!row) return NotFound{};
-  if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
-  const auto to = next(row->state, Trigger::retry);
-  if (!to || row->attempt < failedAttempt) return WrongState{row->state};
-  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
-  row->rank = rankOf(step, specOf(step, *row, expiry), policy);
-  row->arrival = step.numbers.next();
-  row->queuedAt = step.now;
-  row->expiresAt = expiry;
+void queueAgain(Step& step, JobRow& row, JobState to, const QueuePolicy& policy) {
+  row.rank = rankOf(step, specOf(step, row, row.expiryAfterRetry()), policy);
+  row.arrival = step.numbers.next();
+  row.queuedAt = step.now;
+  row.expiresAt = row.expiryAfterRetry();
   step.db
       .query(
           "UPDATE job SET state = ?, queue_rank = ?, arrival = ?, queued_at = ?, expires_at = ?, "
           "attempt = attempt + 1, retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, "
           "worker = '', chunks = 0, taken = 0, taken_by = 0, has_progress = 0 WHERE num = ?")
-      .bind(*to, row->rank, row->arrival, step.now, expiry, row->num)
+      .bind(to, row.rank, row.arrival, step.now, row.expiresAt, row.num)
       .run();
-  addToQueue(step, *row);
-  discardReports(step, *row);
-  step.db.query("DELETE FROM job_output WHERE num = ?").bind(row->num).run();
-  step.counters.moved(row->endpoint, row->state, *to, row->low);
-  step.counters.retried(row->endpoint);
-  return Requeued{};
+  addToQueue(step, row);
+  step.db.query("DELETE FROM job_output WHERE num = ?").bind(row.num).run();
 }
 
 /// Result of one step of a purge.
@@ -83,23 +73,15 @@ struct EndpointRows {
 }  // namespace
 
 CancelResult Jobs::cancel(const JobKey& key) {
-  const auto cancelNow = [&](Step& step) -> CancelResult {
-    const auto row = lockRow(step, key);
-    if (!row) return NotFound{};
-    if (row->state != JobState::cancelled) {
-      if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
-      end(step, *row, Trigger::cancel, {});
-    }
-    return Cancelled{{row->id, row->attempt}};
-  };
-  return writer_.write(cancelNow, {.job = key.id});
+  return writer_.write([&](Step& step) { return sql::cancelJob(step, key); }, {.job = key.id});
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   return untilUnique([&](bool isRepeated) {
     return writer_.write([&](Step& step) {
       if (isRepeated) step.numbers.changeGenerator();
-      return requeueNow(step, key, failedAttempt, policy);
+      const auto change = [&](JobRow& row, JobState to) { queueAgain(step, row, to, policy); };
+      return sql::requeueJob(step, key, failedAttempt, change);
     });
   });
 }

@@ -182,7 +182,7 @@ ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome
   const sql::Report report = sql::reportOf(outcome);
   const Ending ending{report.error, report.output};
   const auto row = lockRow(step, lease.job);
-  if (isHeld(row, lease)) {
+  if (row && row->isHeldUnder(lease)) {
     end(step, *row, report.trigger, ending);
     return ReportResult::accepted;
   }

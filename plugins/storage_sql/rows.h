@@ -3,6 +3,7 @@
 // order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,15 @@ struct JobRow {
   std::int64_t logLines = 0;
   CallId takenBy = 0;  // the last call of consume() with chunks of the attempt
   std::int64_t takenFrom = 0;
+
+  /// Returns whether the job is IN_PROGRESS under the attempt of the lease.
+  bool isHeldUnder(const LeaseRef& lease) const { return state == JobState::inProgress && attempt == lease.attempt; }
+  /// Returns the expiry of the job if the job ends at `now`.
+  Instant expiryAfterEnd(Instant now) const {
+    return expiryFixed ? expiresAt : std::min(submittedAt + ttl, now + retention);
+  }
+  /// Returns the expiry of the job if the job is queued again.
+  Instant expiryAfterRetry() const { return expiryFixed ? expiresAt : submittedAt + ttl; }
 };
 
 inline constexpr int kJobRowColumns = 21;

@@ -1,6 +1,6 @@
-// The steps that take jobs from their workers or out of the storage: the parts of a sweep, giveBack(), the removal of
-// an endpoint, and the removal of discarded chunks. lockHeld(), collectRows(), end(), returnToQueue() and removeJob()
-// are functions of `job_rows.h` of a storage.
+// The steps that take jobs from their workers or out of the storage: the parts of a sweep, giveBack(), and the removal
+// of discarded chunks. lockHeld(), collectRows(), end(), returnToQueue() and removeJob() are functions of `job_rows.h` of
+// a storage.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -132,25 +131,6 @@ SweepResult giveBack(Step& step, std::span<const ReturnedJob> jobs, const Report
     }
   }
   return sweep.result();
-}
-
-/// The step of remove() for an endpoint: removes up to `batch` jobs, then idempotency keys and groups of the queue, by
-/// the statements of `Rows`. Returns the number of removed rows, or `batch` if there are more.
-template <class Rows, class Step>
-std::size_t removeOfEndpoint(Step& step, std::string_view endpoint, std::size_t batch) {
-  const auto jobsOf = [&] {
-    auto query = step.db.query(Rows::kJobsOfEndpoint);
-    return collectRows(query.bind(endpoint, batch));
-  };
-  std::size_t removed = 0;
-  for (const auto& job : jobsOf()) {
-    if (step.rowsLeft <= 0) return batch;
-    removeJob(step, job);
-    ++removed;
-  }
-  if (removed < batch) removed += step.db.query(Rows::kRemoveKeys).bind(endpoint, batch - removed).run();
-  if (removed < batch) removed += step.db.query(Rows::kRemoveGroups).bind(endpoint, batch - removed).run();
-  return removed;
 }
 
 /// The discarded chunks of a job, from number `from` up to number `to`, without `to`.

@@ -114,14 +114,13 @@ std::optional<JobRow> lockRow(Step& step, const JobKey& key) {
 
 std::optional<JobRow> lockHeld(Step& step, const LeaseRef& lease) {
   auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
-  if (row && (row->state != JobState::inProgress || row->attempt != lease.attempt)) row.reset();
+  if (row && !row->isHeldUnder(lease)) row.reset();
   return row;
 }
 
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   const JobState to = next(row.state, trigger).value();
-  const Instant expiry =
-      row.expiryFixed ? row.expiresAt : std::min(row.submittedAt + row.ttl, step.now + row.retention);
+  const Instant expiry = row.expiryAfterEnd(step.now);
   const std::int64_t output = insertOutput(step, ending);
   step.db
       .query(

@@ -5,10 +5,9 @@
 #include <array>
 #include <utility>
 
-#include "job_rows.h"
 #include "queue_order.h"
+#include "storage_sql/jobs.h"
 #include "storage_sql/rows.h"
-#include "storage_sql/sweep.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -101,20 +100,15 @@ struct EndpointRows {
 }  // namespace
 
 CancelResult Jobs::cancel(const JobKey& key) {
-  return writer_.write([&](Step& step) -> CancelResult {
-    const auto row = lockRow(step, key);
-    if (!row) return NotFound{};
-    if (row->state != JobState::cancelled) {
-      if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
-      end(step, *row, Trigger::cancel, {{}, nullptr});
-    }
-    return Cancelled{{row->id, row->attempt}};
-  });
+  return writer_.write([&](Step& step) { return sql::cancelJob(step, key); });
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   const LargeInput input = readLargeInput(key);
-  return writer_.write([&](Step& step) { return requeueNow(step, key, failedAttempt, policy, input); });
+  return writer_.write([&](Step& step) {
+    const auto change = [&](const JobRow& row, JobState to) { queueAgain(step, row, to, policy, input); };
+    return sql::requeueJob(step, key, failedAttempt, change);
+  });
 }
 
 // The writer must not read a large file. A file that is missing because the job was removed is no error. A job that
@@ -138,30 +132,20 @@ LargeInput Jobs::readLargeInput(const JobKey& key) {
   }
 }
 
-RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
-                               const LargeInput& input) {
-  const auto row = lockRow(step, key);
-  if (!row) return NotFound{};
-  if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
-  const auto to = next(row->state, Trigger::retry);
-  if (!to || row->attempt < failedAttempt) return WrongState{row->state};
-  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
-  if (row->isBrief) moveInput(step, row->num);
-  const std::int64_t rank = rankOf(step, specOf(step, *row, expiry, input), policy);
+void Jobs::queueAgain(Step& step, const JobRow& row, JobState to, const QueuePolicy& policy, const LargeInput& input) {
+  const Instant expiry = row.expiryAfterRetry();
+  if (row.isBrief) moveInput(step, row.num);
+  const std::int64_t rank = rankOf(step, specOf(step, row, expiry, input), policy);
   step.db
       .query(
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "
           "retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, worker = '', chunks = 0, "
           "taken = 0, taken_by = 0, output_num = NULL, brief_key = NULL, brief_input = NULL, brief_error = NULL, "
           "brief_output = NULL WHERE num = ?1")
-      .bind(row->num, *to, rank, numbers_.next(), step.now, expiry)
+      .bind(row.num, to, rank, numbers_.next(), step.now, expiry)
       .run();
-  discardReports(step, *row);
-  deleteOutput(step, *row);
-  step.ended.forget(row->id);
-  step.counters.moved(row->endpoint, row->state, *to, row->low);
-  step.counters.retried(row->endpoint);
-  return Requeued{};
+  deleteOutput(step, row);
+  step.ended.forget(row.id);
 }
 
 // A million jobs in a single step would block all other writes for ten seconds. A step counts as a large write: other

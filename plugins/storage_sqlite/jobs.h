@@ -17,6 +17,7 @@
 #include "bodies/new_body.h"
 #include "claims.h"
 #include "connection.h"
+#include "job_rows.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -91,8 +92,7 @@ class Jobs final : public JobStore {
                  const std::optional<Idempotency>& idempotency, const FirstClaim* claim);
   InsertResult insertNow(Step& step, const NewJob& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
-  RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
-                           const LargeInput& input);
+  void queueAgain(Step& step, const JobRow& row, JobState to, const QueuePolicy& policy, const LargeInput& input);
   /// Returns the input of a job that can be retried if the input is in a file. Throws StorageError.
   LargeInput readLargeInput(const JobKey& key);
 
