@@ -7,6 +7,7 @@
 
 #include "connection/connection.h"
 #include "connection/database_clock.h"
+#include "connection/statement.h"
 #include "delivery_rows.h"
 #include "jobq/job.h"
 #include "jobq/outbox_store.h"

@@ -8,6 +8,7 @@
 
 #include "connection/connection.h"
 #include "connection/statement.h"
+#include "jobq/error.h"
 #include "jobq/record_store.h"
 #include "reads/glance.h"
 #include "reads/readers.h"

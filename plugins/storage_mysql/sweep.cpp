@@ -33,7 +33,7 @@ void recoverJobs(Sweep& sweep, std::uint64_t epoch, std::size_t most) {
                           " FROM running_job FORCE INDEX (running_of_life) STRAIGHT_JOIN job "
                           "ON job.num = running_job.num WHERE running_job.epoch = ? AND "
                           "job.expires_at > ? ORDER BY running_job.num LIMIT ? FOR UPDATE SKIP LOCKED";
-  for (JobRow& row : sweep.dueRunning(sql, epoch, sweep.step.now, most)) sweep.takeBackLost(std::move(row));
+  for (JobRow& row : sweep.dueRunning(sql, epoch, sweep.step.now, most)) sweep.loseJob(std::move(row));
   Query left = sweep.step.db.query("SELECT 1 FROM running_job WHERE epoch = ? LIMIT 1");
   if (left.bind(epoch).next()) return;
   sweep.step.db.query("DELETE FROM ended_life WHERE epoch = ?").bind(epoch).run();

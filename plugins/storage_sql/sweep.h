@@ -1,6 +1,6 @@
 // The steps that take jobs from their workers or out of the storage: the parts of a sweep, giveBack(), and the removal
-// of discarded chunks. lockHeld(), collectRows(), end(), returnToQueue() and removeJob() are functions of `job_rows.h` of
-// a storage.
+// of discarded chunks. lockHeld(), collectRows(), end(), returnToQueue() and removeJob() are functions of `job_rows.h`
+// of a storage.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ struct Sweep {
 
   /// Takes back a running job with a lost worker.
   template <class JobRow>
-  void takeBackLost(JobRow row) {
+  void loseJob(JobRow row) {
     swept.stopped.push_back({row.id, row.attempt});
     ++row.losses;
     ++row.retries;
@@ -124,7 +124,7 @@ SweepResult giveBack(Step& step, std::span<const ReturnedJob> jobs, const Report
     const auto row = lockHeld(step, job.lease);
     if (!row || sweep.isReported(*row)) continue;
     if (job.isLoss) {
-      sweep.takeBackLost(*row);
+      sweep.loseJob(*row);
     } else {
       sweep.swept.stopped.push_back(job.lease);
       sweep.release(*row);

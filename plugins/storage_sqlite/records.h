@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "connection.h"
+#include "jobq/error.h"
 #include "jobq/record_store.h"
 #include "reads/readers.h"
 #include "statement.h"

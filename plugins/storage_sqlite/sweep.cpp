@@ -54,7 +54,7 @@ void sweepLost(Sweep& sweep) {
   const char* const sql =
       "SELECT " JOBQ_ROW_COLUMNS
       " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2";
-  for (JobRow& row : sweep.dueRunning(sql, sweep.step.now, sweep.max)) sweep.takeBackLost(std::move(row));
+  for (JobRow& row : sweep.dueRunning(sql, sweep.step.now, sweep.max)) sweep.loseJob(std::move(row));
 }
 
 /// Ends the jobs that were left out of their claims: FAILED if the file is damaged, otherwise back to the queue. Their
