@@ -40,14 +40,8 @@ void queueAgain(Step& step, JobRow& row, JobState to, const QueuePolicy& policy)
   step.db.query("DELETE FROM job_output WHERE num = ?").bind(row.num).run();
 }
 
-/// Result of one step of a purge.
-struct Purged {
-  std::size_t jobs = 0;
-  bool more = false;
-};
-
 /// Removes the first jobs of the queue that arrived up to the number `upTo`.
-Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
+sql::Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   std::vector<JobRow> rows;
   {
     Query query = step.db.query("SELECT " JOBQ_MYSQL_ROW
@@ -88,16 +82,11 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
 
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::optional<std::int64_t> last;  // jobs arriving during the purge stay
-  std::size_t all = 0;
-  for (bool more = true; more;) {
-    const Purged purged = writer_.write([&](Step& step) {
-      if (!last) last = step.numbers.next();
-      return purge(step, endpoint, *last);
-    });
-    all += purged.jobs;
-    more = purged.more;
-  }
-  return all;
+  const auto purgeSome = [&](Step& step) {
+    if (!last) last = step.numbers.next();
+    return purge(step, endpoint, *last);
+  };
+  return sql::purgeAll([&] { return writer_.write(purgeSome); });
 }
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {

@@ -39,6 +39,22 @@ RequeueResult requeueJob(Step& step, const JobKey& key, std::uint32_t failedAtte
   return Requeued{};
 }
 
+/// Result of one step of a purge.
+struct Purged {
+  std::size_t jobs = 0;
+  bool more = false;
+};
+
+/// Calls `purgeSome`, the write of one step of a purge, until no job is left. Returns the number of removed jobs.
+template <class PurgeSome>
+std::size_t purgeAll(PurgeSome&& purgeSome) {
+  for (std::size_t all = 0;;) {
+    const Purged purged = purgeSome();
+    all += purged.jobs;
+    if (!purged.more) return all;
+  }
+}
+
 /// The step of remove() for an endpoint: removes up to `batch` jobs, then idempotency keys and groups of the queue, by
 /// the statements of `Rows`. Returns the number of removed rows, or `batch` if there are more.
 template <class Rows, class Step>

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "jobq/call_id.h"
+#include "jobq/error.h"
 #include "jobq/record_store.h"
 #include "storage_sql/rows.h"
 
@@ -45,28 +47,29 @@ class Records final : public RecordStore {
 
   CreateResult create(Record record) override {
     return rows_.writer.write([&](auto& step) -> CreateResult {
-      const std::uint64_t version = rows_.lockNextVersion(step);
-      if (const auto last = rows_.lastChange(step, record.kind, record.id)) {
+      const std::uint64_t version = lockNextVersion(step);
+      if (const auto last = lastChange(step, record.kind, record.id)) {
         if (last->isOf(record)) return Stored{last->version};
         return NameTaken{record.id};
       }
-      if (const auto holder = rows_.holderOfName(step, record)) return NameTaken{*holder};
-      rows_.useVersion(step, version);
-      // A record that exists again has no removal: a reader of changes must see the record alone.
+      if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
+      step.db.query(Rows::kUseVersion).bind(version).run();
       rows_.insert(step, record, version);
+      // The record exists again: a reader of changes must see the record and not its removal.
+      step.db.query(Rows::kForgetRemoval).bind(record.kind, record.id).run();
       return Stored{version};
     });
   }
 
   UpdateResult update(Record record, std::uint64_t expectedVersion) override {
     return rows_.writer.write([&](auto& step) -> UpdateResult {
-      const std::uint64_t version = rows_.lockNextVersion(step);
-      const auto last = rows_.lastChange(step, record.kind, record.id);
+      const std::uint64_t version = lockNextVersion(step);
+      const auto last = lastChange(step, record.kind, record.id);
       if (!last) return NoRecord{};
       if (last->isOf(record)) return Stored{last->version};
       if (last->version != expectedVersion) return Conflict{};
-      if (const auto holder = rows_.holderOfName(step, record)) return NameTaken{*holder};
-      rows_.useVersion(step, version);
+      if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
+      step.db.query(Rows::kUseVersion).bind(version).run();
       rows_.update(step, record, version);
       return Stored{version};
     });
@@ -74,10 +77,10 @@ class Records final : public RecordStore {
 
   bool remove(std::string_view kind, std::string_view id) override {
     return rows_.writer.write([&](auto& step) {
-      const std::uint64_t version = rows_.lockNextVersion(step);
-      if (!rows_.remove(step, kind, id)) return false;
-      rows_.useVersion(step, version);
-      rows_.noteRemoval(step, kind, id, version);
+      const std::uint64_t version = lockNextVersion(step);
+      if (step.db.query(Rows::kRemove).bind(kind, id).run() == 0) return false;
+      step.db.query(Rows::kUseVersion).bind(version).run();
+      step.db.query(Rows::kNoteRemoval).bind(kind, id, version, step.now).run();
       return true;
     });
   }
@@ -120,6 +123,30 @@ class Records final : public RecordStore {
   }
 
  private:
+  /// Locks the last version of all records, and returns the version after it. The number grows within the transaction,
+  /// so a version that was rolled back was never visible.
+  template <class Step>
+  std::uint64_t lockNextVersion(Step& step) const {
+    auto query = step.db.query(Rows::kLockVersion);
+    if (!query.next()) throw StorageError("the database has lost its record version; restore a backup");
+    return query.count(0) + 1;
+  }
+
+  template <class Step>
+  std::optional<LastChange> lastChange(Step& step, std::string_view kind, std::string_view id) const {
+    auto query = step.db.query(Rows::kLastChange);
+    if (!query.bind(kind, id).next()) return std::nullopt;
+    return LastChange{query.count(0), query.count(1)};
+  }
+
+  template <class Step>
+  std::optional<std::string> holderOfName(Step& step, const Record& record) const {
+    if (record.name.empty()) return std::nullopt;
+    auto query = step.db.query(Rows::kHolderOfName);
+    if (!query.bind(record.kind, record.name, record.id).next()) return std::nullopt;
+    return query.text(0);
+  }
+
   const Rows rows_;
 };
 

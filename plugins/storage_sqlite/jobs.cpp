@@ -38,12 +38,6 @@ void moveInput(Step& step, std::int64_t num) {
 
 constexpr std::size_t kPurgeBatch = 1'000;
 
-/// Result of one step of a purge.
-struct Purged {
-  std::size_t jobs = 0;
-  bool more = false;
-};
-
 /// Deletes the rows of the first `jobs` queued jobs from a table keyed by the number of the job.
 void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo, std::size_t jobs) {
   step.db.query(sql).bind(endpoint, step.now, upTo, jobs).run();
@@ -55,8 +49,8 @@ void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int
 
 /// Counts the first jobs of the queue, at most kPurgeBatch, as gone, and takes their log lines off `step.rowsLeft`.
 /// Stops when there is no room for more.
-Purged countPurged(Step& step, std::string_view endpoint, std::int64_t upTo) {
-  Purged purged;
+sql::Purged countPurged(Step& step, std::string_view endpoint, std::int64_t upTo) {
+  sql::Purged purged;
   std::array<std::int64_t, 2> jobs{};  // normal, lowPriority
   Query query = step.db.query(
       "SELECT low, log_lines FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
@@ -74,8 +68,8 @@ Purged countPurged(Step& step, std::string_view endpoint, std::int64_t upTo) {
 }
 
 /// Removes the first jobs of the queue.
-Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
-  const Purged purged = countPurged(step, endpoint, upTo);
+sql::Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
+  const sql::Purged purged = countPurged(step, endpoint, upTo);
   if (purged.jobs == 0) return purged;
   // A queued job has neither output nor chunks nor progress: all were discarded by the retry, loss or release.
   purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo, purged.jobs);
@@ -152,17 +146,11 @@ void Jobs::queueAgain(Step& step, const JobRow& row, JobState to, const QueuePol
 // writes have their turn between two steps, and a checkpoint comes before the log has got long.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
-  std::size_t all = 0;
-  for (bool more = true; more;) {
-    const auto purgeSome = [&](Step& step) {
-      if (!last) last = numbers_.last();
-      return purge(step, endpoint, *last);
-    };
-    const Purged purged = writer_.write(purgeSome, kSmallWrite + 1);
-    all += purged.jobs;
-    more = purged.more;
-  }
-  return all;
+  const auto purgeSome = [&](Step& step) {
+    if (!last) last = numbers_.last();
+    return purge(step, endpoint, *last);
+  };
+  return sql::purgeAll([&] { return writer_.write(purgeSome, kSmallWrite + 1); });
 }
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
