@@ -50,7 +50,7 @@ struct Sweep {
   auto dueRunning(const char* sql, const Values&... values) {
     const bool hadMore = swept.more;
     auto rows = due(sql, values...);
-    std::erase_if(rows, [this](const auto& row) { return isReported(row); });
+    std::erase_if(rows, [this](const auto& row) { return this->isReported(row); });
     if (rows.empty()) swept.more = hadMore;  // a second sweep at once would find the same rows
     return rows;
   }
