@@ -22,7 +22,7 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry, const LargeInput& 
     throw StorageError("job " + row.id + " has changed during its retry; retry the job again");
   }
   JobSpec spec = sql::specOf(query, row, expiry - step.now);
-  if (large.file.exists()) spec.input = large.bytes;
+  if (large.file.isFile()) spec.input = large.bytes;
   return spec;
 }
 

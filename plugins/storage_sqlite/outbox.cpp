@@ -14,9 +14,9 @@ constexpr Millis kUnreadablePause{60'000};
 constexpr Millis kMachinePause{1'000};
 
 void readFile(const BodyFiles& files, const BodyFile& file, std::string& body) {
-  if (!file.exists()) return;
+  if (!file.isFile()) return;
   auto bytes = files.read(file);
-  if (!bytes) throw files.missing(file);
+  if (!bytes) throw files.missingError(file);
   body = std::move(*bytes);
 }
 
