@@ -1,13 +1,14 @@
 """`server.transport`: the same API over the own transport and over Poco's HTTP server, with the bounds of the latter."""
 
 import contextlib
+import signal
 
 import pytest
 
 from http_case import HttpTest
 from jobq_api import REPLY_DEADLINE, until
 from jobq_server import SHORT_DRAIN, jobqd
-from wire import all_but_one_wait, ends, post
+from wire import GET, all_but_one_wait, ends, post
 
 
 def exchange(server, data):
@@ -127,6 +128,20 @@ class PocoTransportTest(HttpTest):
             for plain in idle:
                 plain.close()
         until(lambda: self.server.request("GET", "/v2/echo/health").status == 200, "the threads are free again")
+
+
+class BurstTest:
+    def test_a_burst_within_the_threads_is_answered(self, own_server):
+        """Connections wait for threads that start; the bound of the queue counts from the last thread on."""
+        server = own_server(server__transport="poco", server__threads="64", **SHORT_DRAIN)
+        server.process.send_signal(signal.SIGSTOP)
+        burst = [server.plug() for _ in range(64)]
+        for plain in burst:
+            plain.sendall(GET)
+        server.process.send_signal(signal.SIGCONT)
+        for plain in burst:
+            with plain:
+                assert plain.recv(12) == b"HTTP/1.1 200"
 
 
 class EndOfPocoTransportTest:

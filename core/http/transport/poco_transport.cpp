@@ -118,10 +118,11 @@ class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerC
     return isQuiet;
   }
 
-  /// Begins TLS. The handshake takes place in the first read, on a thread. Returns false if Poco's queue is full: Poco
-  /// would drop the socket, which is open as long as `accepted_` has it.
+  /// Begins TLS. The handshake takes place in the first read, on a thread. Returns false if all threads have a
+  /// connection, and 16 more wait. Threads that just start have none yet.
   bool accept(const StreamSocket& socket) override {
-    if (server_.queuedConnections() >= kRefusingThreads) return false;
+    const int open = server_.currentConnections() + server_.queuedConnections();
+    if (open >= server_.maxThreads() + kRefusingThreads) return false;
     auto& accepted = const_cast<StreamSocket&>(socket);  // a variable of the loop that accepts
     if (tls_ != nullptr) accepted = StreamSocket(new TlsSocket(socket.impl(), tls_->blockingContext()));
     std::erase_if(accepted_, [](const StreamSocket& each) { return each.impl()->referenceCount() == 1; });
@@ -134,7 +135,7 @@ class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerC
     Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
     params->setTimeout(Poco::Timespan(kTimeoutSeconds, 0));
     params->setKeepAliveTimeout(Poco::Timespan(config.keepAlive.count() * Poco::Timespan::MILLISECONDS));
-    params->setMaxQueued(kRefusingThreads);
+    params->setMaxQueued(config.threads + 2 * kRefusingThreads);  // accept() refuses before
     return params;
   }
 
