@@ -19,17 +19,20 @@ std::string sourceOf(std::string_view begin, std::string_view end) {
   for (std::size_t i = 0; i < hex.size(); i += 2) {
     digest += static_cast<char>(hexDigitValue(hex[i]) * 16 + hexDigitValue(hex[i + 1]));
   }
-  return "'sha256-" + toBase64(digest) + "'";
+  return std::string("'sha256-").append(toBase64(digest)).append("'");
 }
 
 }  // namespace
 
 const std::string& docsPolicy() {
   static const std::string kPolicy =
-      "default-src 'none'; script-src " + sourceOf("<script>", "</script>") + "; style-src " +
-      sourceOf("<style>", "</style>") +
-      "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-      "require-trusted-types-for 'script'; trusted-types 'none'";
+      std::string("default-src 'none'; script-src ")
+          .append(sourceOf("<script>", "</script>"))
+          .append("; style-src ")
+          .append(sourceOf("<style>", "</style>"))
+          .append(
+              "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+              "require-trusted-types-for 'script'; trusted-types 'none'");
   return kPolicy;
 }
 

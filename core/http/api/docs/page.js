@@ -89,7 +89,7 @@ function addGroup(title, description, members) {
 function showPlace(hash) {
   const place = hash.length > 1 && byId(hash.slice(1));
   if (!place) return;
-  if (place.hidden || place.parentElement.hidden) {
+  if (place.hidden) {
     byId("search").value = "";
     byId("search").dispatchEvent(new Event("input"));
   }
