@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/http/transport/blocking_request.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/request_handler.h"
@@ -26,7 +27,6 @@ using Poco::Net::StreamSocket;
 constexpr int kTimeoutSeconds = 20;
 /// Threads beyond server.threads. They answer 503, so that a caller learns of the crowd.
 constexpr int kRefusingThreads = 16;
-constexpr char kTooMany[] = "all threads have a connection: try again in a moment, or raise server.threads";
 
 /// Answers a refusal, and ends the connection.
 class RefusingHandler final : public Poco::Net::HTTPRequestHandler {
@@ -60,7 +60,10 @@ class JudgingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
     const auto head = parseHead(bytes);
     if (!head) return refuse(request, head.failure());
     const int connections = server_.currentConnections();
-    if (connections > threads_ && head->target != kProbePath) return refuse(request, {503, kTooMany});
+    if (connections > threads_ && head->target != kProbePath) {
+      const std::string full = limitReached("all threads have a connection", threads_, "server.threads");
+      return refuse(request, {503, full + "; try again in a moment"});
+    }
     // A thread would wait for the next request.
     if (connections > threads_ / 2) request.response().setKeepAlive(false);
     request.setURI(std::string(head->target));  // an absolute target without its authority
