@@ -17,17 +17,14 @@ include(fault/crash/crash.cmake)
 include(fault/load.cmake)
 include(fault/storage_fault.cmake)
 
-jobq_add_test(simulation_test OPTIMISED LABELS property SOURCES property/simulation_test.cpp property/simulation.cpp
-          property/simulation_clients.cpp property/simulation_deliveries.cpp property/simulation_machine.cpp
-          property/simulation_moves.cpp property/simulation_rest.cpp property/simulation_workers.cpp property/simulation_world.cpp
-  LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing jobq_broken_late_fsync
+jobq_add_test(simulation_test OPTIMISED LABELS property
+  SOURCES property/simulation/simulation_test.cpp property/simulation/simulation.cpp property/simulation/simulation_rest.cpp
+          property/simulation/clients.cpp property/simulation/cluster.cpp property/simulation/outside.cpp
+          property/simulation/handler_rules.cpp property/simulation/job_rules.cpp property/simulation/life_rules.cpp
+          property/simulation/moves.cpp property/simulation/observer.cpp property/simulation/process.cpp
+          property/simulation/twins.cpp property/simulation/wire.cpp
+          property/simulation/workers.cpp property/simulation/world.cpp
+  LIBRARIES jobq_model jobq_disk jobq_core jobq_storage_memory_objects
+  NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing jobq_broken_late_fsync
   PROPERTIES COST 90)
 target_compile_definitions(simulation_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
-
-jobq_add_test(nodes_simulation_test OPTIMISED LABELS property
-  SOURCES property/nodes_simulation_test.cpp property/nodes_simulation.cpp property/nodes_simulation_rest.cpp
-          property/nodes_clients.cpp property/nodes_cluster.cpp property/nodes_findings.cpp property/nodes_handler_rules.cpp
-          property/nodes_job_rules.cpp property/nodes_life_rules.cpp property/nodes_moves.cpp
-          property/nodes_observer.cpp property/nodes_process.cpp property/nodes_twins.cpp property/nodes_wire.cpp
-          property/nodes_workers.cpp property/nodes_world.cpp
-  LIBRARIES jobq_model jobq_core jobq_storage_memory_objects NEEDS ${JOBQ_PLUGINS} PROPERTIES COST 90)

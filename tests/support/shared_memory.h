@@ -16,12 +16,12 @@ namespace jobq::test {
 
 inline constexpr Millis kLeaseLife{15'000};
 
-/// Returns an empty storage whose lives end kLeaseLife after their last beat. `clock` and `log` outlive the storage.
-inline std::unique_ptr<Storage> sharedMemory(Clock& clock, Log& log) {
+/// Returns an empty storage whose lives end `leaseLife` after their last beat. `clock` and `log` outlive the storage.
+inline std::unique_ptr<Storage> sharedMemory(Clock& clock, Log& log, Millis leaseLife = kLeaseLife) {
   static const testkit::MapConfig config;
   static const testkit::PlainReceiverNames names;
   const PluginEnv env{config, clock, log, "/nowhere", false, {}, &names};
-  return std::make_unique<memory::MemoryStorage>(env, kLeaseLife);
+  return std::make_unique<memory::MemoryStorage>(env, leaseLife);
 }
 
 }  // namespace jobq::test
