@@ -53,7 +53,7 @@ std::string text(const Move& move) {
          std::to_string(move.a) + " " + std::to_string(move.b);
 }
 
-std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, Setup setup) {
+std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, NodeSetup setup) {
   std::mt19937_64 random(seed);
   std::vector<Act> bag;
   for (const Kind& kind : kKinds) bag.insert(bag.end(), kind.weights[static_cast<std::size_t>(setup)], kind.act);

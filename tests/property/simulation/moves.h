@@ -10,7 +10,7 @@ namespace jobq::model {
 
 /// The nodes of a simulation, and their storage. The threads of one node take turns by moves; the threads of several
 /// nodes work while time passes.
-enum class Setup : std::uint8_t { oneOnMemory, oneOnDisk, several };
+enum class NodeSetup : std::uint8_t { oneOnMemory, oneOnDisk, several };
 
 enum class Act : std::uint8_t {
   submit,
@@ -55,6 +55,6 @@ struct Move {
 };
 
 std::string text(const Move& move);
-std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, Setup setup);
+std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, NodeSetup setup);
 
 }  // namespace jobq::model

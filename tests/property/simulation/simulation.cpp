@@ -109,8 +109,7 @@ void Simulation::play(const std::vector<Move>& moves) {
     check();
   }
   runToRest();
-  auto& faults = world_.rules.findings.played["calls with a fault"];
-  for (const auto& host : cluster_.hosts()) faults += host->wire().faults();
+  for (const auto& host : cluster_.hosts()) world_.rules.findings.played["faults"] += host->wire().faults();
 }
 
 }  // namespace jobq::model

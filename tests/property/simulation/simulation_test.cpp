@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "../../fault/disk.h"
@@ -25,13 +25,6 @@ namespace {
 
 constexpr std::uint64_t kSeedsOfNodes = 1'500;
 constexpr int kEnough = 3;  // findings of a broken twin
-
-std::shared_ptr<Storage> load(const std::string& library, const std::string& name, Clock& clock,
-                              const std::filesystem::path& folder) {
-  static testkit::SilentLog log;
-  static const testkit::MapConfig config({{"readers", "1"}, {"log", std::to_string(256 << 10)}});
-  return testkit::loadPlugin<Storage>(library, name, PluginEnv{config, clock, log, folder, false});
-}
 
 class SimulationTest : public testing::Test {
  protected:
@@ -66,8 +59,7 @@ class SimulationTest : public testing::Test {
       for (const Move& move : fewest) report += "\n  " + text(move);
       FAIL() << "seed " << seed << ": " << play(seed, fewest) << "\nafter" << report;
     }
-    for (const auto& [event, times] : played_) std::cout << times << " " << event << ", ";
-    std::cout << "in all" << std::endl;
+    for (const auto& [event, times] : played_) std::cout << times << " " << event << std::endl;
   }
 
   /// Returns how many of the first seeds have a finding that is `wanted`.
@@ -77,13 +69,15 @@ class SimulationTest : public testing::Test {
     return found;
   }
 
-  void onMemory(const std::string& library) {
-    plan_.setup = Setup::oneOnMemory;
-    plan_.open = [library, this](Clock& clock) { return load(library, "memory", clock, folder_); };
-  }
-  void onSqlite(const std::string& library) {
-    plan_.setup = Setup::oneOnDisk;
-    plan_.open = [library, this](Clock& clock) { return load(library, "sqlite", clock, folder_); };
+  /// Plays one node on the storage `name`, whose plugin is in `folder`.
+  void playOne(NodeSetup setup, const std::string& name, const std::string& folder = JOBQ_PLUGIN_DIR) {
+    plan_.setup = setup;
+    plan_.open = [this, name, library = folder + "/libjobq_storage_" + name + ".so"](Clock& clock) {
+      static testkit::SilentLog log;
+      static const testkit::MapConfig config({{"readers", "1"}, {"log", std::to_string(256 << 10)}});
+      return std::shared_ptr<Storage>(
+          testkit::loadPlugin<Storage>(library, name, PluginEnv{config, clock, log, folder_, false}));
+    };
   }
 
   const testkit::TemporaryFolder folder_;
@@ -94,33 +88,33 @@ class SimulationTest : public testing::Test {
 };
 
 TEST_F(SimulationTest, OnMemory) {
-  onMemory(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so");
+  playOne(NodeSetup::oneOnMemory, "memory");
   playAll(Seeds(500));
 }
 
 TEST_F(SimulationTest, OnSqliteWithCrashes) {
-  onSqlite(JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so");
+  playOne(NodeSetup::oneOnDisk, "sqlite");
   playAll(Seeds(500));
 }
 
 TEST_F(SimulationTest, OfSeveralNodes) { playAll(Seeds(kSeedsOfNodes)); }
 
 TEST_F(SimulationTest, FindsADoubleRunWithoutFencing) {
-  onMemory(JOBQ_BROKEN_DIR "/no_fencing/libjobq_storage_memory.so");
+  playOne(NodeSetup::oneOnMemory, "memory", JOBQ_BROKEN_DIR "/no_fencing");
   plan_.judged = false;  // found by its consequences, not by the wrong answer alone
   EXPECT_GT(count(200, [](const auto& finding) { return finding.starts_with("double run"); }), 10)
       << "the simulation did not notice a late result of a former attempt";
 }
 
 TEST_F(SimulationTest, FindsALostReplayWithoutFencingOfDeliveries) {
-  onMemory(JOBQ_BROKEN_DIR "/no_delivery_fencing/libjobq_storage_memory.so");
+  playOne(NodeSetup::oneOnMemory, "memory", JOBQ_BROKEN_DIR "/no_delivery_fencing");
   plan_.judged = false;
   EXPECT_GT(count(200, [](const auto& finding) { return finding.starts_with("lost replay"); }), 10)
       << "a late report ended a replay, and the simulation did not notice";
 }
 
 TEST_F(SimulationTest, FindsUndoneStepsWithLateSyncs) {
-  onSqlite(JOBQ_BROKEN_DIR "/late_fsync/libjobq_storage_sqlite.so");
+  playOne(NodeSetup::oneOnDisk, "sqlite", JOBQ_BROKEN_DIR "/late_fsync");
   plan_.judged = false;
   const auto isUndone = [](const std::string& finding) {
     return finding.starts_with("double run") || finding.starts_with("epoch not grown") ||

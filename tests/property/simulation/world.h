@@ -27,16 +27,16 @@ namespace jobq::model {
 
 /// The plan of a world.
 struct Plan {
-  Setup setup = Setup::several;
+  NodeSetup setup = NodeSetup::several;
   /// Opens the storage of one node for a new process. Several nodes share one memory storage.
   std::function<std::shared_ptr<Storage>(Clock&)> open{};
   /// Compares the answers to one node with the model's. Otherwise only effects visible to a user are checked.
   bool judged = true;
   Twin twin = Twin::none;
 
-  bool isShared() const { return setup == Setup::several; }
+  bool isShared() const { return setup == NodeSetup::several; }
   /// Acknowledged changes survive a loss of power; the disk is Disk::instance().
-  bool losesPower() const { return setup == Setup::oneOnDisk; }
+  bool losesPower() const { return setup == NodeSetup::oneOnDisk; }
 };
 
 /// The clock of a host, and the server's clock on it (`core/base/clock.h`): the clock never goes back, and follows a
