@@ -1,6 +1,7 @@
 // Finds the command that a command line names.
 #include <algorithm>
 
+#include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/client/table_print.h"
 
@@ -31,11 +32,32 @@ bool nameCommand(const std::vector<std::string>& words) {
                      [&words](const Command& command) { return startsWith(words, command.name); });
 }
 
+// Returns a question for the end of a sentence about an unknown command, if a known one is near.
+std::string nearestCommand(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  std::string near = words.size() > 1 ? nearOf(words[0] + " " + words[1], names) : "";
+  if (near.empty()) near = nearOf(words[0], names);
+  return near.empty() ? "" : ": did you mean `" + near + "`?";
+}
+
 }  // namespace
 
 void printAnswer(std::string_view answer, std::ostream& out) {
   out << answer;
   if (!answer.empty() && answer.back() != '\n') out << '\n';
+}
+
+bool printIfQuiet(const Invocation& invocation, std::string_view answer, const char* member) {
+  if (!invocation.arguments.has(kQuiet)) return false;
+  invocation.out << cell(*readObject(std::string(answer)), member) << '\n';
+  return true;
+}
+
+bool printIfQuiet(const Invocation& invocation, const Poco::JSON::Array::Ptr& list) {
+  if (!invocation.arguments.has(kQuiet)) return false;
+  for (const auto& object : objects(list)) invocation.out << cell(*object, "id") << '\n';
+  return true;
 }
 
 bool printIfJson(const Invocation& invocation, std::string_view answer) {
@@ -74,8 +96,8 @@ const Command& extractCommand(std::vector<std::string>& words) {
   if (words.empty()) throw CommandError(ExitCode::usage, "a command is missing; `jobqctl --help` lists the commands");
   const std::string group = commandsOfGroup(words[0]);
   if (!group.empty()) throw CommandError(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
-  throw CommandError(ExitCode::usage,
-                     "'" + harmless(words[0]) + "' is not a command; `jobqctl --help` lists the commands");
+  throw CommandError(ExitCode::usage, "'" + harmless(words[0]) + "' is not a command" + nearestCommand(words) +
+                                          "; `jobqctl --help` lists the commands");
 }
 
 }  // namespace jobq::cli

@@ -5,8 +5,19 @@
 namespace jobq::cli {
 namespace {
 
+OptionRow quietOption(const std::string& help) { return {kQuiet, "", help, false, "q"}; }
+
+// The options of a command that makes an object, after those of its fields.
+std::vector<OptionRow> makingOptions(std::vector<OptionRow> options) {
+  options.push_back(quietOption("print the id alone"));
+  return options;
+}
+
+std::vector<OptionRow> listOptions() { return {quietOption("print the ids alone")}; }
+
 std::vector<OptionRow> pageOptions() {
-  return {{"status", "STATE", "only jobs that are IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT"},
+  return {quietOption("print the ids alone"),
+          {"status", "STATE", "only jobs that are IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT"},
           {"limit", "N", "the largest number of jobs, 1 to 100; 50 when left out"},
           {"offset", "N", "skip the first N jobs"}};
 }
@@ -35,9 +46,10 @@ const std::vector<Command>& commands() {
        "Make an API key and print the key, which is shown only once.",
        {{"scope", "client|worker|admin", "what the key may do; client when left out", true},
         {"endpoint", "ID", "bind the key to this endpoint; all endpoints when left out", true},
-        {"expires", "ISO", "the time when the key expires, in UTC, like 2027-01-01T00:00:00Z; never when left out"}},
+        {"expires", "ISO", "the time when the key expires, in UTC, like 2027-01-01T00:00:00Z; never when left out"},
+        quietOption("print the key alone")},
        createKey},
-      {"key list", "", "List the API keys, without the keys themselves.", {}, listKeys},
+      {"key list", "", "List the API keys, without the keys themselves.", listOptions(), listKeys},
       {"key revoke", "ID", "Revoke a key. ID is the key's id from `key list`, not the key itself.", {}, revokeKey},
       {"node list",
        "",
@@ -69,19 +81,16 @@ const std::vector<Command>& commands() {
        "by two kinds.",
        {},
        describePlugin},
-      {"template list", "", "List the templates.", {}, listTemplates},
+      {"template list", "", "List the templates.", listOptions(), listTemplates},
       {"template show", "ID", "Show a template with all its fields.", {}, showTemplate},
-      {"template create", "", "Make a template; --name and --image are required.", optionsOf(templateOptions()),
-       createTemplate},
+      {"template create", "", "Make a template; --name and --image are required.",
+       makingOptions(optionsOf(templateOptions())), createTemplate},
       {"template update", "ID",
        "Change the fields that are given. Endpoints that use the template get a new release.\n"
        "`jobqctl release status` shows how far it has come.",
        optionsOf(templateChanges()), updateTemplate},
       {"template delete", "ID", "Delete a template that no endpoint uses.", {}, deleteTemplate},
-      {"endpoint list",
-       "",
-       "List the endpoints: those of templates and those of the properties file.",
-       {},
+      {"endpoint list", "", "List the endpoints: those of templates and those of the properties file.", listOptions(),
        listEndpoints},
       {"endpoint show",
        "ID",
@@ -92,7 +101,7 @@ const std::vector<Command>& commands() {
        "Make an endpoint of a template; --template is required.\n"
        "Fields without an option, such as retention and rateLimits, are given with --file.\n"
        "Options override the fields of the file.",
-       optionsOf(endpointOptions()), createEndpoint},
+       makingOptions(optionsOf(endpointOptions())), createEndpoint},
       {"endpoint update", "ID",
        "Change the settings that are given.\n"
        "Fields without an option, such as retention and rateLimits, are given with --file.\n"
@@ -113,7 +122,8 @@ const std::vector<Command>& commands() {
        "Submit a job. JSON is its `input` object; - reads it from standard input, @FILE from a file.\n"
        "With --sync the exit code is 4 when the job did not end COMPLETED.",
        {{"sync", "", "wait for the job's end and show its output"},
-        {"wait", "MS", "with --sync: how long to wait, 1000 to 300000 milliseconds; 90000 when left out"}},
+        {"wait", "MS", "with --sync: how long to wait, 1000 to 300000 milliseconds; 90000 when left out"},
+        quietOption("print the id of the job alone")},
        runJob},
       {"job list", "ENDPOINT", "List an endpoint's jobs, the newest first.", pageOptions(), listJobs},
       {"job show", "ENDPOINT JOB", "Show a job.", {}, showJob},
@@ -137,7 +147,11 @@ const std::vector<Command>& commands() {
       {"status", "ENDPOINT JOB", "The same as `job show`.", {}, showJob},
       {"cancel", "ENDPOINT JOB", "The same as `job cancel`.", {}, cancelJob},
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
-      {"purge", "ENDPOINT", "Delete all waiting jobs.", {}, purgeQueue},
+      {"purge",
+       "ENDPOINT",
+       "Delete all waiting jobs, after a question. A job is then gone for all callers.",
+       {{"yes", "", "ask no question"}},
+       purgeQueue},
       {"health", "ENDPOINT", "Show an endpoint's counters of jobs, workers and webhooks.", {}, showHealth},
       {"top",
        "[ENDPOINT]",

@@ -2,6 +2,8 @@
 // its topic.
 #pragma once
 
+#include <Poco/JSON/Array.h>
+
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -34,6 +36,15 @@ void printAnswer(std::string_view answer, std::ostream& out);
 
 /// Prints the answer like printAnswer() and returns true if the call has the option --json. Otherwise returns false.
 bool printIfJson(const Invocation& invocation, std::string_view answer);
+
+/// Name of the option of printIfQuiet().
+inline constexpr const char* kQuiet = "quiet";
+
+/// Prints the text `member` of the answer alone and returns true if the call has the option --quiet, which --json
+/// precedes. Otherwise returns false. Throws CommandError(unreachable) if the answer is no JSON object.
+bool printIfQuiet(const Invocation& invocation, std::string_view answer, const char* member = "id");
+/// Does the same with the ids of a list, one a line.
+bool printIfQuiet(const Invocation& invocation, const Poco::JSON::Array::Ptr& list);
 
 /// Returns the table of commands. The table lives as long as the process.
 const std::vector<Command>& commands();

@@ -14,8 +14,28 @@
 #include "core/client/exit_code.h"
 #include "core/client/table_print.h"
 #include "core/config/units.h"
+#include "jobq/nearest.h"
 
 namespace jobq::cli {
+namespace {
+
+// Returns a question for the end of a sentence about an unknown option, if a known one is near.
+std::string nearestOption(const std::string& given, const std::vector<OptionRow>& known) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : known) names.push_back(row.name);
+  const std::string near = nearOf(given, names);
+  return near.empty() ? "" : ": did you mean --" + near + "?";
+}
+
+}  // namespace
+
+std::string nearOf(const std::string& given, const std::vector<std::string>& known) {
+  constexpr std::size_t kLongest = 64;  // of a name; the search takes time for longer ones
+  constexpr std::size_t kFarthest = 2;
+  if (given.size() > kLongest) return "";
+  const std::string near(nearest(given, known));
+  return editDistance(given, near) <= std::min(kFarthest, given.size() / 2) ? near : "";
+}
 
 std::string Arguments::value(const std::string& option, const std::string& fallback) const {
   const auto found = options.find(option);
@@ -62,7 +82,7 @@ Millis durationOf(const Arguments& arguments, const std::string& option, Millis 
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {
   Poco::Util::OptionSet options;
   for (const OptionRow& row : known) {
-    Poco::Util::Option option(row.name, "", row.help);
+    Poco::Util::Option option(row.name, row.letter, row.help);
     option.repeatable(row.repeatable);
     if (!row.value.empty()) option.argument(row.value);
     options.addOption(option);
@@ -86,6 +106,9 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
       }
     }
     processor.checkRequired();
+  } catch (const Poco::Util::UnknownOptionException& error) {
+    throw CommandError(ExitCode::usage, "there is no option --" + harmless(error.message()) +
+                                            nearestOption(error.message(), known) + "; --help lists the options");
   } catch (const Poco::Util::OptionException& error) {
     throw CommandError(ExitCode::usage, error.displayText() + "; --help lists the options");
   }
@@ -96,7 +119,8 @@ std::string describeOptions(const std::vector<OptionRow>& known) {
   Table table;
   for (const OptionRow& row : known) {
     const std::string value = row.value.empty() ? "" : " " + row.value;
-    table.add({"  --" + row.name + value, row.help + (row.repeatable ? " (may be repeated)" : "")});
+    const std::string letter = row.letter.empty() ? "" : ", -" + row.letter;
+    table.add({"  --" + row.name + letter + value, row.help + (row.repeatable ? " (may be repeated)" : "")});
   }
   std::ostringstream out;
   table.print(out);

@@ -15,6 +15,7 @@ struct OptionRow {
   std::string value;  ///< placeholder of the value in the help; empty for an option without a value
   std::string help;
   bool repeatable = false;
+  std::string letter{};  ///< also `-<letter>`; only for an option without a value
 };
 
 /// A parsed command line. Values keep the order of the command line.
@@ -30,6 +31,10 @@ struct Arguments {
   /// Returns all values of the option.
   std::vector<std::string> values(const std::string& option) const;
 };
+
+/// Returns the known name that a user may have meant by `given`, or an empty text if all differ by more than two
+/// characters, or by more than half of `given`.
+std::string nearOf(const std::string& given, const std::vector<std::string>& known);
 
 /// Returns true if the token is an option, whole or shortened, whose value is the next token.
 bool takesNext(const std::string& token, const std::vector<OptionRow>& known);

@@ -1,13 +1,14 @@
 """jobqctl job, requests, purge and webhook: every command, as a table and as --json."""
 
 import json
+import os
 import subprocess
 import threading
 
 import pytest
 
 from jobq_server import JOBQCTL, is_foreign, until
-from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, FormTest
+from jobqctl_case import NOT_COMPLETED, NOWHERE, OK, REFUSED, USAGE, FormTest
 from pace import HANG
 from webhook_receiver import WebhookReceiver
 
@@ -75,10 +76,27 @@ class JobListTest(FormTest):
 
     def test_purge(self):
         """Queued jobs are gone, ended jobs stay."""
-        assert self.table("purge", self.endpoint).startswith("1 waiting")
-        assert self.json("purge", self.endpoint) == {"removed": 0, "status": "completed"}
+        assert self.table("purge", self.endpoint, "--yes").startswith("1 waiting")
+        assert self.json("purge", self.endpoint, "--yes") == {"removed": 0, "status": "completed"}
         assert len(self.json("job", "list", self.endpoint)["requests"]) == 2
-        assert "nothing" in self.sentence("purge", "nothing", code=REFUSED)
+        assert "nothing" in self.sentence("purge", "nothing", "--yes", code=REFUSED)
+
+    def test_a_purge_asks_at_a_terminal(self):
+        """A question before the waiting jobs are gone; a script says --yes."""
+        for typed, code in ((b"n\n", USAGE), (b"\n", USAGE), (b"y\n", OK)):
+            self.server.run(self.endpoint, {})
+            terminal, stdin = os.openpty()
+            try:
+                os.write(terminal, typed)
+                done = subprocess.run([JOBQCTL, "purge", self.endpoint], stdin=stdin, capture_output=True, timeout=60,
+                                      env=self.environment(), check=False)
+            finally:
+                os.close(terminal)
+                os.close(stdin)
+            assert done.returncode == code, done.stderr
+            assert done.stderr.startswith(f"Delete all waiting jobs of {self.endpoint}? [y/N] ".encode())
+        assert done.stdout.startswith(b"4 waiting"), "the job of the fixture, and one for each question"
+        assert "--yes" in self.sentence("purge", self.endpoint, code=USAGE)
 
 
 class StreamTest(FormTest):

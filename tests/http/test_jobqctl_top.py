@@ -63,7 +63,7 @@ class OnceTest(FormTest):
         loads = [entry["jobs"]["inQueue"] + entry["jobs"]["inProgress"] for entry in entries]
         assert loads == sorted(loads, reverse=True)
         assert next(e for e in entries if e["id"] == endpoint)["queue"] == "no_workers"
-        assert self.json("purge", endpoint)["removed"] == len(jobs)
+        assert self.json("purge", endpoint, "--yes")["removed"] == len(jobs)
 
     def test_wrong_usage_and_refusals(self):
         """No request is sent when the command line is wrong."""

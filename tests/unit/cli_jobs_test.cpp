@@ -88,8 +88,42 @@ TEST_F(CliJobsTest, JobsAreListedWithTheRest) {
   EXPECT_THAT(server_.calls(), ElementsAre("GET /v2/ep/requests?status=A%26B&limit=2&offset=4", "GET /v2/ep/requests"));
 }
 
+TEST_F(CliJobsTest, AnIdAloneIsForScripts) {
+  expectEnd(runWith(R"({"id":"j1","status":"IN_QUEUE"})", {"run", "ep", "{}", "-q"}), 0, "j1\n");
+  expectEnd(
+      runWith(R"({"requests":[{"id":"b"},{"id":"a"}],"total":2,"hasMore":false})", {"job", "list", "ep", "--quiet"}), 0,
+      "b\na\n");
+  expectEnd(runWith(R"({"id":"k1","key":"the secret"})", {"key", "create", "ci", "-q"}), 0, "the secret\n");
+  expectEnd(runWith(R"({"id":"t1","name":"n"})", {"template", "create", "--name", "n", "--image", "i", "-q"}), 0,
+            "t1\n");
+  expectEnd(runWith(R"({"id":"e1","name":"n"})", {"endpoint", "create", "--template", "t1", "-q"}), 0, "e1\n");
+  for (const char* kind : {"key", "template", "endpoint"}) {
+    expectEnd(runWith(R"([{"id":"x"},{"id":"y"}])", {kind, "list", "-q"}), 0, "x\ny\n");
+  }
+  expectEnd(run({"health", "ep", "-q"}), 2, "there is no option --q; --help lists the options");
+}
+
+TEST_F(CliJobsTest, TheErrorOfAJobHasItsLines) {
+  expectEnd(runWith(R"({"id":"a","status":"FAILED","error":"one\ntwo \u001b[31m"})", {"job", "show", "ep", "a"}), 0,
+            "id      a\nstatus  FAILED\nerror:\n  one\n  two ?[31m\n");
+  expectEnd(
+      runWith(
+          R"({"id":"a","status":"FAILED","error":"{\"error_type\":\"ValueError\",\"n\":7,\"error_traceback\":\"x\\n  y\"}"})",
+          {"job", "show", "ep", "a"}),
+      0, "id      a\nstatus  FAILED\nerror:\n  error_type: ValueError\n  n: 7\n  error_traceback:\n  x\n    y\n");
+  expectEnd(runWith(R"({"id":"a","status":"FAILED","error":"{no object"})", {"job", "show", "ep", "a"}), 0,
+            "id      a\nstatus  FAILED\nerror:\n  {no object\n");
+}
+
+TEST_F(CliJobsTest, AdviceIsShown) {
+  expectEnd(runWith(R"({"id":"a","status":"IN_QUEUE","queueReason":"no_worker","queueAdvice":"start one"})",
+                    {"job", "show", "ep", "a"}),
+            0, "id      a\nstatus  IN_QUEUE\nreason  no_worker\nadvice  start one\n");
+  EXPECT_THAT(runWith(R"({"advice":"start one"})", {"health", "ep"}).text, testing::EndsWith("\nadvice: start one\n"));
+}
+
 TEST_F(CliJobsTest, PurgeAndHealthCount) {
-  expectEnd(runWith(R"({"removed":3,"status":"completed"})", {"purge", "ep"}), 0,
+  expectEnd(runWith(R"({"removed":3,"status":"completed"})", {"purge", "ep", "--yes"}), 0,
             "3 waiting jobs are deleted; running jobs continue.\n");
   expectEnd(runWith(R"({"jobs":{"completed":1,"failed":2,"inProgress":3,"inQueue":4,"retried":5},)"
                     R"("webhooks":{"owed":6,"oldestMs":7},)"

@@ -37,6 +37,14 @@ TEST_F(CliTextTest, ACommandIsNamedByTheFirstWords) {
 TEST_F(CliTextTest, AWrongCommandIsNamedWithTheWayOut) {
   expectEnd(run({}), 2, "a command is missing; `jobqctl --help` lists the commands");
   expectEnd(run({"walk\x1b"}), 2, "'walk?' is not a command; `jobqctl --help` lists the commands");
+  for (const auto& [given, meant] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"helth", "ep"}, "health"}, {{"jobs", "list", "ep"}, "job list"}, {{"endpoint-list"}, "endpoint list"}}) {
+    expectEnd(
+        run(given), 2,
+        "'" + given[0] + "' is not a command: did you mean `" + meant + "`?; `jobqctl --help` lists the commands");
+  }
+  expectEnd(run({"key", "create", "ci", "--scpe", "client"}), 2,
+            "there is no option --scpe: did you mean --scope?; --help lists the options");
   expectEnd(run({"key"}), 2, "'key' needs a second word: key create, key list, key revoke");
   expectEnd(run({"webhook", "send"}), 2, "'webhook' needs a second word: webhook list, webhook replay");
   EXPECT_THAT(run({"key", "list", "--scope", "admin"}).text, HasSubstr("scope"))

@@ -14,7 +14,9 @@ std::string endpointPath(const Invocation& invocation) {
 }
 
 ExitCode printEndpoint(const Invocation& invocation, const std::string& answer) {
-  if (!printIfJson(invocation, answer)) printMembers(answer, {"workers"}, invocation.out);
+  if (!printIfJson(invocation, answer) && !printIfQuiet(invocation, answer)) {
+    printMembers(answer, {"workers"}, invocation.out);
+  }
   return ExitCode::ok;
 }
 
@@ -38,7 +40,7 @@ ExitCode pauseOrResume(const Invocation& invocation, const std::string& command,
 
 ExitCode listEndpoints(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kEndpointsPath);
-  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  if (printIfJson(invocation, answer) || printIfQuiet(invocation, readArray(answer))) return ExitCode::ok;
   Table table({"ID", "NAME", "IMAGE", "TEMPLATE", "WORKERS", "VERSION", "RELEASE", "PAUSED", "FROM"});
   for (const auto& endpoint : objects(readArray(answer))) {
     const auto release = endpoint->getObject("release");

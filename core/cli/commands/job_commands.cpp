@@ -4,11 +4,13 @@
 #include <charconv>
 #include <variant>
 
+#include "core/base/words.h"
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/client/input_text.h"
 #include "core/client/table_print.h"
 #include "jobq/job.h"
+#include "jobq/json.h"
 #include "jobq/json_writer.h"
 
 namespace jobq::cli {
@@ -52,6 +54,25 @@ json::Document readJob(const std::string& answer) {
 
 std::string statusOf(const json::Document& job) { return json::toText(*job.find("status")).value_or(""); }
 
+void printLines(std::string_view text, std::ostream& out) {
+  eachLine(text, [&out](std::string_view line) { out << "  " << harmless(line) << '\n'; });
+}
+
+// The workers of the public SDK send a JSON object with a traceback as the error. Such an object is shown member by
+// member, and each text in its own lines.
+void printError(const std::string& error, std::ostream& out) {
+  out << "error:\n";
+  const auto scanned = json::read(error);
+  const auto* document = std::get_if<json::Document>(&scanned);
+  if (!document || document->root.kind != json::Kind::object) return printLines(error, out);
+  for (const auto& [name, value] : document->members) {
+    const std::string text = json::toText(value).value_or(std::string(value.raw));
+    const bool isBlock = text.find('\n') != std::string::npos;
+    out << "  " << harmless(name) << ':' << (isBlock ? "\n" : " " + harmless(text) + "\n");
+    if (isBlock) printLines(text, out);
+  }
+}
+
 // The output is the caller's text. The table would change control characters, so the output is written without the
 // table.
 void printJob(const json::Document& job, std::ostream& out) {
@@ -63,12 +84,12 @@ void printJob(const json::Document& job, std::ostream& out) {
   constexpr Row kRows[] = {{"id", "id", ""},
                            {"status", "status", ""},
                            {"reason", "queueReason", ""},
+                           {"advice", "queueAdvice", ""},
                            {"position", "queuePosition", ""},
                            {"worker", "workerId", ""},
                            {"delay", "delayTime", " ms"},
                            {"execution", "executionTime", " ms"},
-                           {"retries", "retries", ""},
-                           {"error", "error", ""}};
+                           {"retries", "retries", ""}};
   Table table;
   for (const Row& row : kRows) {
     const auto member = job.find(row.key);
@@ -78,12 +99,17 @@ void printJob(const json::Document& job, std::ostream& out) {
     if (std::string_view(row.key) == "queuePosition" && value == "101") value = "100+";
     table.add({row.label, value.empty() ? "-" : value + row.unit});
   }
+  const auto error = job.find("error");
+  const std::string reason = error ? json::toText(*error).value_or(std::string(error->raw)) : "";
+  const bool isLong = reason.find('\n') != std::string::npos || reason.starts_with('{');
+  if (error && !isLong) table.add({"error", reason.empty() ? "-" : reason});
   table.print(out);
+  if (isLong) printError(reason, out);
   if (const auto output = job.find("output")) out << "output:\n" << output->raw << '\n';
 }
 
 ExitCode showAnswer(const Invocation& invocation, const std::string& answer) {
-  if (!printIfJson(invocation, answer)) printJob(readJob(answer), invocation.out);
+  if (!printIfJson(invocation, answer) && !printIfQuiet(invocation, answer)) printJob(readJob(answer), invocation.out);
   return ExitCode::ok;
 }
 

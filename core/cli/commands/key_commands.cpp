@@ -23,7 +23,7 @@ ExitCode createKey(const Invocation& invocation) {
                                                    if (arguments.has("expires"))
                                                      out.member("expiresAt", arguments.value("expires"));
                                                  }));
-  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  if (printIfJson(invocation, answer) || printIfQuiet(invocation, answer, "key")) return ExitCode::ok;
   const auto key = readObject(answer);
   Table table;
   table.add({"id", cell(*key, "id")});
@@ -39,7 +39,7 @@ ExitCode createKey(const Invocation& invocation) {
 
 ExitCode listKeys(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kKeysPath);
-  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  if (printIfJson(invocation, answer) || printIfQuiet(invocation, readArray(answer))) return ExitCode::ok;
   Table table({"ID", "NAME", "SCOPES", "ENDPOINTS", "CREATED", "EXPIRES", "LAST USED"});
   for (const auto& key : objects(readArray(answer))) {
     table.add({cell(*key, "id"), cell(*key, "name"), listCell(*key, "scopes", "-"), listCell(*key, "endpoints", "all"),

@@ -1,4 +1,8 @@
 // `jobqctl health`, `job list` and `purge`: the queue of an endpoint as a whole.
+#include <unistd.h>
+
+#include <iostream>
+
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/client/table_print.h"
@@ -31,6 +35,15 @@ void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& 
   out << "\n" << shown << " of " << cell(page, "total") << " jobs; --offset " << next << " shows the next ones.\n";
 }
 
+// Asks a user at a terminal. Without a terminal the answer is no.
+bool isConfirmed(const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0) return false;
+  std::cerr << question << " [y/N] ";
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
 }  // namespace
 
 ExitCode showHealth(const Invocation& invocation) {
@@ -43,6 +56,7 @@ ExitCode showHealth(const Invocation& invocation) {
                 invocation.out);
   invocation.out << '\n';
   printCounters(*health, "webhooks", {"owed", "oldestMs"}, invocation.out);
+  if (health->has("advice")) invocation.out << "\nadvice: " << cell(*health, "advice") << '\n';
   return ExitCode::ok;
 }
 
@@ -57,6 +71,7 @@ ExitCode listJobs(const Invocation& invocation) {
   const std::string answer = invocation.api.get(path);
   if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto page = readObject(answer);
+  if (printIfQuiet(invocation, page->getArray("requests"))) return ExitCode::ok;
   const auto jobs = objects(page->getArray("requests"));
   Table table({"JOB", "STATUS", "DELAY MS", "EXECUTION MS", "RETRIES", "WORKER", "ERROR"});
   for (const auto& job : jobs) {
@@ -69,6 +84,10 @@ ExitCode listJobs(const Invocation& invocation) {
 }
 
 ExitCode purgeQueue(const Invocation& invocation) {
+  const std::string endpoint = harmless(invocation.arguments.words[0]);
+  if (!invocation.arguments.has("yes") && !isConfirmed("Delete all waiting jobs of " + endpoint + "?")) {
+    throw CommandError(ExitCode::usage, "no waiting job of " + endpoint + " is deleted: answer y, or give --yes");
+  }
   const std::string answer = invocation.api.post(pathOf(invocation, "purge-queue"), "");
   if (printIfJson(invocation, answer)) return ExitCode::ok;
   invocation.out << cell(*readObject(answer), "removed") << " waiting jobs are deleted; running jobs continue.\n";

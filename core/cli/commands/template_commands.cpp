@@ -14,7 +14,7 @@ std::string templatePath(const Invocation& invocation) {
 }
 
 ExitCode printTemplate(const Invocation& invocation, const std::string& answer) {
-  if (!printIfJson(invocation, answer)) printMembers(answer, {}, invocation.out);
+  if (!printIfJson(invocation, answer) && !printIfQuiet(invocation, answer)) printMembers(answer, {}, invocation.out);
   return ExitCode::ok;
 }
 
@@ -22,7 +22,7 @@ ExitCode printTemplate(const Invocation& invocation, const std::string& answer) 
 
 ExitCode listTemplates(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kTemplatesPath);
-  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  if (printIfJson(invocation, answer) || printIfQuiet(invocation, readArray(answer))) return ExitCode::ok;
   Table table({"ID", "NAME", "IMAGE", "CATEGORY", "DISK GB", "VOLUME GB", "SERVERLESS", "PUBLIC", "RUNTIME MIN"});
   for (const auto& form : objects(readArray(answer))) {
     table.add({cell(*form, "id"), cell(*form, "name"), cell(*form, "imageName"), cell(*form, "category"),
