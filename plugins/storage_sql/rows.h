@@ -82,6 +82,22 @@ void readJobRow(const Columns& columns, JobRow& row) {
   row.takenFrom = columns.integer(20);
 }
 
+/// Reads the columns from number `first` on: attempt, losses, retries, low, submitted_at, queued_at, started_at,
+/// finished_at, expires_at, worker.
+template <class Columns>
+void readRun(const Columns& columns, int first, Job& job) {
+  job.attempt = columns.number(first);
+  job.losses = columns.number(first + 1);
+  job.retries = columns.number(first + 2);
+  job.lowPriority = columns.flag(first + 3);
+  job.submittedAt = columns.instant(first + 4);
+  job.queuedAt = columns.instant(first + 5);
+  job.startedAt = columns.instantOrNone(first + 6);
+  job.finishedAt = columns.instantOrNone(first + 7);
+  job.expiresAt = columns.instant(first + 8);
+  job.workerId = columns.text(first + 9);
+}
+
 inline constexpr int kJobColumns = 13;
 
 /// Returns the job of the row, without output, progress and error. Reads kJobColumns columns: id, endpoint, state,
@@ -92,16 +108,7 @@ Job jobOf(const Columns& columns) {
   job.id = columns.text(0);
   job.endpoint = columns.text(1);
   job.state = columns.state(2);
-  job.attempt = columns.number(3);
-  job.losses = columns.number(4);
-  job.retries = columns.number(5);
-  job.lowPriority = columns.flag(6);
-  job.submittedAt = columns.instant(7);
-  job.queuedAt = columns.instant(8);
-  job.startedAt = columns.instantOrNone(9);
-  job.finishedAt = columns.instantOrNone(10);
-  job.expiresAt = columns.instant(11);
-  job.workerId = columns.text(12);
+  readRun(columns, 3, job);
   return job;
 }
 
@@ -130,16 +137,7 @@ NumberedDelivery deliveryOf(const Columns& columns) {
   job.endpoint = columns.text(2);
   job.id = columns.text(3);
   job.state = columns.state(7);
-  job.attempt = columns.number(8);
-  job.losses = columns.number(9);
-  job.retries = columns.number(10);
-  job.lowPriority = columns.flag(11);
-  job.submittedAt = columns.instant(12);
-  job.queuedAt = columns.instant(13);
-  job.startedAt = columns.instantOrNone(14);
-  job.finishedAt = columns.instantOrNone(15);
-  job.expiresAt = columns.instant(16);
-  job.workerId = columns.text(17);
+  readRun(columns, 8, job);
   job.error = columns.text(18);
   return numbered;
 }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/base/hex_digit.h"
 #include "core/base/sha256.h"
 #include "jobq/base64.h"
 
@@ -14,11 +13,7 @@ namespace {
 std::string sourceOf(std::string_view begin, std::string_view end) {
   const std::string_view page = docsPage();
   const std::size_t from = page.find(begin) + begin.size();
-  const std::string hex = sha256(page.substr(from, page.find(end, from) - from));
-  std::string digest;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    digest += static_cast<char>(hexDigitValue(hex[i]) * 16 + hexDigitValue(hex[i + 1]));
-  }
+  const std::string digest = sha256Bytes(page.substr(from, page.find(end, from) - from));
   return std::string("'sha256-").append(toBase64(digest)).append("'");
 }
 

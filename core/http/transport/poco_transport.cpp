@@ -61,8 +61,8 @@ class JudgingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
     if (!head) return refuse(request, head.failure());
     const int connections = server_.currentConnections();
     if (connections > threads_ && head->target != kProbePath) {
-      const std::string full = limitReached("all threads have a connection", threads_, "server.threads");
-      return refuse(request, {503, full + "; try again in a moment"});
+      return refuse(request, {503, limitReached("all threads have a connection", threads_, "server.threads") +
+                                       "; try again in a moment"});
     }
     // A thread would wait for the next request.
     if (connections > threads_ / 2) request.response().setKeepAlive(false);
