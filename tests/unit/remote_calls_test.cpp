@@ -54,6 +54,22 @@ TEST_F(RemoteCallsTest, ACallWithARefusedJobEndsAfterASecond) {
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
 }
 
+// The worker calls again at once: its former place must not be idle for the dispatcher then.
+TEST_F(RemoteCallsTest, APlaceLeavesThePoolBeforeItsCallEnds) {
+  struct EndOfCall final : CallResumer {
+    explicit EndOfCall(const WorkerPools& all) : pools(all) {}
+    void resume(std::uint64_t /*call*/) noexcept override { idleAtEnd.push_back(pools.status("ep").counts.idle); }
+    const WorkerPools& pools;
+    std::vector<std::uint64_t> idleAtEnd;
+  } end(pools_);
+  const auto take = remote_.beginTake(key_, 1, false, {&end, 1});
+  ASSERT_EQ(pools_.status("ep").counts.idle, 1U);
+  const auto workers = pools_.view("ep").workers;
+  remote_.removePlace(workers.front().id);
+  EXPECT_THAT(end.idleAtEnd, testing::ElementsAre(0U));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+}
+
 TEST_F(RemoteCallsTest, AParkedCallIsThereWhenTheEndpointMayHaveWorkers) {
   setWorkersMax(0);
   storage.insert("a");
