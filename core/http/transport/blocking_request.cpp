@@ -153,12 +153,10 @@ RequestExtension::Sending BlockingRequest::sendText(std::string body, std::strin
   return write(response_.send(), text);
 }
 
-// HTTP/1.0 has no chunks: the end of the connection is the end of the body.
+// HTTP/1.0 has no chunks: Poco then ends the connection at the end of the body.
 RequestExtension::Sending BlockingRequest::sendPart(std::string part, bool) {
   if (parts_ == nullptr) {
-    const bool http10 = request_.getVersion() == Poco::Net::HTTPRequest::HTTP_1_0;
-    response_.setChunkedTransferEncoding(!http10);
-    if (http10) response_.setKeepAlive(false);
+    response_.setChunkedTransferEncoding(request_.getVersion() != Poco::Net::HTTPRequest::HTTP_1_0);
     parts_ = &response_.send();
   }
   return write(*parts_, part);

@@ -89,9 +89,7 @@ class TlsSocket final : public Poco::Net::SecureStreamSocketImpl {
       : SecureStreamSocketImpl(static_cast<Poco::Net::StreamSocketImpl*>(plain), context) {
     acceptSSL();
   }
-  bool poll(const Poco::Timespan& atMost, int mode) override {
-    return available() > 0 || SocketImpl::poll(atMost, mode);
-  }
+  bool poll(const Poco::Timespan& time, int mode) override { return available() > 0 || SocketImpl::poll(time, mode); }
 };
 
 /// Poco's server, and the filter of its connections. The references that Poco counts end before the object.
