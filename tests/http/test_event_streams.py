@@ -137,6 +137,18 @@ class AnswerTest(EventTest):
             assert answer.headers["Content-Type"] == "text/event-stream"
         connection.close()
 
+    def test_the_end_of_the_connection_is_the_end_for_http_1_0(self):
+        """RFC 9112, section 7.1: a client of HTTP/1.0 cannot read chunks, so it reads until the server closes."""
+        job = self.ended("counts", to=1)
+        connection = self.server.connect()
+        connection._http_vsn, connection._http_vsn_str = 10, "HTTP/1.0"
+        connection.request("GET", f"/v2/counts/stream/{job}", headers={"Authorization": "Bearer " + self.server.key,
+                                                                       "Connection": "keep-alive", **EVENTS})
+        with connection.getresponse() as answer:
+            assert "Transfer-Encoding" not in answer.headers
+            assert answer.read().endswith(b'event: end\ndata: {"status":"COMPLETED"}\n\n')
+        connection.close()
+
     @pytest.mark.parametrize("accept", ["*/*", "text/*", "application/json", "text/event-stream;q=0", "text/event-streams"])
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])
     def test_another_accept_changes_nothing(self, call, accept):
