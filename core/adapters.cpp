@@ -88,6 +88,11 @@ std::string LaunchKeys::keyFor(const EndpointId& endpoint) { return keys_.keyFor
 
 void LaunchKeys::forgetKey(const EndpointId& endpoint) { keys_.forgetKey(endpoint); }
 
+WebhookRetries EndpointKeys::webhookRetries(const EndpointId& endpoint) const {
+  const EndpointPtr found = endpoints_.find(endpoint);
+  return found ? found->webhookRetries() : others_;
+}
+
 std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
   const EndpointPtr found = endpoints_.find(endpoint);
   return found ? found->webhookKey : std::string();

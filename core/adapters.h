@@ -20,6 +20,7 @@
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/sweeper.h"
+#include "core/model/webhook_retries.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/launched/launched_workers.h"
 #include "core/workers/pool/pool_status.h"
@@ -45,14 +46,18 @@ class WebhookDispatcher;
 class WorkerPools;
 class WorkerSupervisor;
 
-/// Webhook delivery asks for the secrets of endpoints.
-class EndpointKeys final : public EndpointSecrets {
+/// Webhook delivery asks for the secrets of endpoints, and for their attempts.
+class EndpointKeys final : public WebhookRules {
  public:
-  explicit EndpointKeys(const EndpointRegistry& endpoints) : endpoints_(endpoints) {}
+  /// `others` is for endpoints that are unknown, such as deleted ones. `endpoints` outlives the object.
+  EndpointKeys(const EndpointRegistry& endpoints, const WebhookRetries& others)
+      : endpoints_(endpoints), others_(others) {}
+  WebhookRetries webhookRetries(const EndpointId& endpoint) const override;
   std::string webhookKey(const EndpointId& endpoint) const override;
 
  private:
   const EndpointRegistry& endpoints_;
+  const WebhookRetries others_;
 };
 
 /// Launched workers get keys from authentication.

@@ -77,7 +77,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       records_(storage_->records()),
       transports_(instances_.makeTransports()),
       endpoints_({records_, secrets_, instances_, log_, toIso8601(clock_.now())}, config_.endpoints),
-      endpointKeys_(endpoints_),
+      endpointKeys_(endpoints_, config_.endpointDefaults.webhookRetries),
       webhookSecrets_(config_.webhookKey, endpointKeys_, records_, secrets_),
       webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}, descriptorsForCalls()),
       templateService_(records_, secrets_, endpoints_),

@@ -19,7 +19,10 @@ std::vector<OptionRow> pageOptions() {
   return {quietOption("print the ids alone"),
           {"status", "STATE", "only jobs that are IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT"},
           {"limit", "N", "the largest number of jobs, 1 to 100; 50 when left out"},
-          {"offset", "N", "skip the first N jobs"}};
+          {"offset", "N", "skip the first N jobs"},
+          {"key-id", "ID", "only jobs that the API key with this id submitted"},
+          {"prefix", "TEXT", "only jobs whose id begins so"},
+          {"cursor", "N", "the next page, as the end of the previous page names it"}};
 }
 
 std::vector<OptionRow> checkOptions() {
@@ -106,7 +109,7 @@ const std::vector<Command>& commands() {
        "Change the settings that are given.\n"
        "Fields without an option, such as retention and rateLimits, are given with --file.\n"
        "Options override the fields of the file. --filters '' removes all filters; null in a file resets a setting.",
-       optionsOf(endpointOptions()), updateEndpoint},
+       optionsOf(endpointChanges()), updateEndpoint},
       {"endpoint delete", "ID", "Stop an endpoint's running jobs and delete it with all its jobs.", {}, deleteEndpoint},
       {"endpoint pause", "ID", "Keep an endpoint's jobs in the queue; running jobs continue.", {}, pauseEndpoint},
       {"endpoint resume", "ID", "End the pause of an endpoint.", {}, resumeEndpoint},
@@ -126,7 +129,7 @@ const std::vector<Command>& commands() {
         quietOption("print the id of the job alone")},
        runJob},
       {"job list", "ENDPOINT", "List an endpoint's jobs, the newest first.", pageOptions(), listJobs},
-      {"job show", "ENDPOINT JOB", "Show a job.", {}, showJob},
+      {"job show", "ENDPOINT JOB", "Show a job.", {{"input", "", "show the input of the job too"}}, showJob},
       {"job stream",
        "ENDPOINT JOB",
        "Show the output of a job chunk by chunk, from its first chunk until the job's end.\n"
@@ -144,7 +147,7 @@ const std::vector<Command>& commands() {
       {"job cancel", "ENDPOINT JOB", "Stop a waiting or running job.", {}, cancelJob},
       {"job retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job at the end of the queue.", {}, retryJob},
       {"requests", "ENDPOINT", "The same as `job list`.", pageOptions(), listJobs},
-      {"status", "ENDPOINT JOB", "The same as `job show`.", {}, showJob},
+      {"status", "ENDPOINT JOB", "The same as `job show`.", {{"input", "", "show the input of the job too"}}, showJob},
       {"cancel", "ENDPOINT JOB", "The same as `job cancel`.", {}, cancelJob},
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
       {"purge",
@@ -195,9 +198,10 @@ const std::vector<Command>& commands() {
        makeBackup},
       {"webhook list",
        "",
-       "List the webhooks of a job or an endpoint and their outcomes; --job or --endpoint is required.",
+       "List webhooks and their outcomes; one of --job, --endpoint and --state is required.",
        {{"job", "ID", "webhooks of this job"},
         {"endpoint", "ID", "webhooks of this endpoint, the newest first"},
+        {"state", "STATE", "webhooks that are owed, delivered or abandoned"},
         {"limit", "N", "the largest number of webhooks, 1 to 1000; 100 when left out"}},
        listWebhooks},
       {"webhook replay", "ID", "Send a webhook again. ID is the webhook's id from `webhook list`.", {}, replayWebhook},

@@ -103,9 +103,10 @@ std::vector<FieldOption> fieldOptions(const std::vector<FieldFacts>& fields, boo
   std::vector<FieldOption> needed;
   std::vector<FieldOption> others;
   for (const FieldFacts& field : fields) {
-    if (field.option.empty() || (!creating && field.use == FieldUse::creation)) continue;
+    if (field.option.empty() || (!creating && isFixed(field.use))) continue;
     FieldOption option{field.option, placeholderOf(field), helpOf(field), field.name, kindOf(field)};
-    (field.absence.empty() ? others : needed).push_back(std::move(option));
+    const bool comesFirst = !field.absence.empty() || field.use == FieldUse::making;
+    (comesFirst ? needed : others).push_back(std::move(option));
   }
   needed.insert(needed.end(), others.begin(), others.end());
   return needed;
@@ -123,6 +124,11 @@ const std::vector<FieldOption>& templateChanges() {
 
 const std::vector<FieldOption>& endpointOptions() {
   static const std::vector<FieldOption> kOptions = fieldOptions(described(endpointFields()), true);
+  return kOptions;
+}
+
+const std::vector<FieldOption>& endpointChanges() {
+  static const std::vector<FieldOption> kOptions = fieldOptions(described(endpointFields()), false);
   return kOptions;
 }
 

@@ -38,5 +38,6 @@ const std::vector<FieldOption>& templateOptions();
 const std::vector<FieldOption>& templateChanges();
 /// Returns the options for the creation and the change of an endpoint.
 const std::vector<FieldOption>& endpointOptions();
+const std::vector<FieldOption>& endpointChanges();
 
 }  // namespace jobq::cli

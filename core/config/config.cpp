@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "core/base/ids.h"
+#include "core/config/endpoint_id.h"
 #include "core/config/properties.h"
 #include "core/config/server_settings.h"
 #include "core/config/units.h"
@@ -14,12 +14,6 @@
 
 namespace jobq {
 namespace {
-
-// A later management API shares /v2 with the queue API (core/decisions/endpoints.md). The name openapi.json needs no
-// row, because an id has no dot.
-constexpr std::array<std::string_view, 10> kReservedIds{"serverless",      "templates",  "pods",    "clusters",
-                                                        "network-volumes", "registries", "catalog", "billing",
-                                                        "account",         "docs"};
 
 // Returns the names of all keys of the server itself; `endpoint.ID.` is a pattern.
 std::vector<std::string> knownKeys() {
@@ -47,9 +41,8 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   const std::size_t dot = rest.find('.');
   const std::string id = rest.substr(0, dot);
   const std::string name = dot == std::string::npos ? "" : rest.substr(dot + 1);
-  if (!isIdentifier(id)) throw ConfigError(key + ": an endpoint's id consists of A-Z a-z 0-9 _ -");
-  if (std::find(kReservedIds.begin(), kReservedIds.end(), id) != kReservedIds.end()) {
-    throw ConfigError(key + ": the id " + id + " is reserved for the management API: choose another one");
+  if (const auto good = checkEndpointId(id); !good) {
+    throw ConfigError(key + ": an endpoint's id " + good.failure().message());
   }
   // The settings come in the order of the keys, and the settings of an endpoint follow each other.
   if (config.endpoints.empty() || config.endpoints.back().id != id) config.endpoints.push_back(endpointInFile(id));

@@ -4,9 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/config/endpoint_id.h"
 #include "core/config/filter_name.h"
 #include "core/config/form_rows.h"
 #include "core/config/units.h"
+#include "core/model/image.h"
 #include "core/model/job_policy.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
@@ -17,6 +19,7 @@ namespace {
 using E = EndpointSpec;
 
 constexpr std::size_t kEndpointNameLimit = 191;
+constexpr std::size_t kEndpointIdLimit = 128;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kStopGrace{0, 3'600'000};
@@ -35,6 +38,28 @@ FormFields<E> retentionFields() {
           .means("The retention of results of `/runsync`, and at least the time of a `wait` over 90000.")
           .defaulting("the server's `retention.runsync`")
           .inFile("retention.runsync", "`retention.runsync`"),
+      durationField<E>("failed", &E::failedRetention, kMilliUnit, kFailureRetention)
+          .means("The retention of FAILED and TIMED_OUT jobs, also beyond their ttl. A retry begins a new ttl. With 0 "
+                 "failures stay as long as other results.")
+          .defaulting("the server's `retention.failed`")
+          .inFile("retention.failed", "`retention.failed`"),
+  };
+}
+
+FormFields<E> webhookRetryFields() {
+  return {
+      wholeField<E>("attempts", &E::webhookAttempts, kWebhookAttempts)
+          .means("The number of calls of a webhook in all.")
+          .defaulting("the server's `webhook.attempts`")
+          .inFile("webhook.attempts", "`webhook.attempts`"),
+      durationField<E>("pause", &E::webhookPause, kMilliUnit, kWebhookPause)
+          .means("The time between the first call and the second.")
+          .defaulting("the server's `webhook.pause`")
+          .inFile("webhook.pause", "`webhook.pause`"),
+      wholeField<E>("factor", &E::webhookFactor, kWebhookFactor)
+          .means("The factor from each pause to the next. A pause has at most 12 h.")
+          .defaulting("the server's `webhook.factor`")
+          .inFile("webhook.factor", "`webhook.factor`"),
   };
 }
 
@@ -120,21 +145,31 @@ FormFields<E> requestFields() {
       textField<E>("image", &E::image, 1, 512, FieldUse::file)
           .means("The code: `plugin/<handler>` or `lua/<script>`. Any other name means remote workers.")
           .inFile("image", "required"),
-      textField<E>("id", &E::id, 1, 128, FieldUse::answer)
+      textField<E>("id", &E::id, 1, kEndpointIdLimit, FieldUse::creation)
           .means(
-              "The id of 14 letters and digits, assigned by the server. An endpoint of the configuration file has the "
-              "id of the file.")
-          .schema("{}", R"({"examples":["h7c2k9x0m2qa4f"]})"),
+              "The id, of letters, digits, `_` and `-`, fixed at creation. Without an id the server chooses one of 14 "
+              "letters and digits. An endpoint of the configuration file has the id of the file.")
+          .checked([](const E& form) { return checkEndpointId(form.id); })
+          .defaulting("chosen by the server")
+          .schema(R"({"pattern":"^[A-Za-z0-9_-]+$"})", R"({"examples":["h7c2k9x0m2qa4f"]})")
+          .option("id", "ID"),
       textField<E>("name", &E::name, 0, kEndpointNameLimit)
           .means("The name for people. Two endpoints may have the same name.")
           .option("name", "NAME"),
       textField<E>("templateId", &E::templateId, 1, 64)
           .means("The template of the endpoint's workers. Another template makes a new version. An endpoint of the "
                  "configuration file has an empty text.")
-          .needed("templateId is missing: name the template of the endpoint's workers")
+          .defaulting("none: either `templateId` or `imageName` is needed")
           .answering({0, 64})
           .option("template", "ID")
           .released(),
+      textField<E>("imageName", &E::image, 1, 512, FieldUse::making)
+          .means(
+              "The image of the workers, in place of `templateId`. The server makes a template with this image, whose "
+              "name is the id of the endpoint.")
+          .checked([](const E& form) { return checkImageName(form.image); })
+          .defaulting("none")
+          .option("image", "IMAGE"),
       wholeField<E>("workersMin", &E::workersMin, kWorkers)
           .means("The least number of workers, also when idle; not more than `workersMax`.")
           .inFile("workersMin")
@@ -234,6 +269,8 @@ FormFields<E> extensionFields() {
           .option("filters", "NAMES")
           .commaList(),
       objectField<E>("retention", retentionFields()).means("The retention of results."),
+      objectField<E>("webhookRetries", webhookRetryFields())
+          .means("The calls of a webhook that its receiver does not take."),
       FormField<E>{.name = "rateLimits", .read = readLimits, .write = writeLimits, .facts = {.type = "object"}}
           .means("The endpoint's own limits by operation, in place of the server's.")
           .schema(ofOperations("RateLimitInput"), ofOperations("RateLimit")),
@@ -250,6 +287,7 @@ FormFields<E> extensionFields() {
 // The settings of the file inside a field: the file has no objects.
 FormFields<E> innerFileFields() {
   FormFields<E> fields = retentionFields();
+  for (FormField<E>& field : webhookRetryFields()) fields.push_back(std::move(field));
   for (FormField<E>& field : fields) {
     field.name = field.setting.name;
     field.use = FieldUse::file;
@@ -340,7 +378,13 @@ bool needsRelease(const EndpointSpec& before, const EndpointSpec& after) {
 }
 
 void addCrossFaults(FieldFaults& faults, const EndpointSpec& spec) {
-  addAbsent(faults, spec, endpointFields());
+  if (spec.templateId.empty() == spec.image.empty() && !isFaulty(faults, "templateId") &&
+      !isFaulty(faults, "imageName")) {
+    faults.push_back({"templateId", spec.image.empty()
+                                        ? "templateId is missing: name the template of the endpoint's workers, or give "
+                                          "an imageName, such as plugin/echo"
+                                        : "templateId and imageName exclude each other: leave one out"});
+  }
   if (spec.workersMin > spec.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
     faults.push_back({"workersMin", "workersMin is greater than workersMax: lower it, or raise workersMax"});
   }

@@ -14,6 +14,7 @@
 #include "core/config/form.h"
 #include "core/config/limits.h"
 #include "core/config/scaling.h"
+#include "core/model/webhook_retries.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
@@ -22,6 +23,12 @@ namespace jobq {
 
 /// Bounds of the retention of results, in milliseconds.
 inline constexpr Range kRetention{1'000, 604'800'000};
+/// Bounds of the retention of failures, in milliseconds: 90 days. 0 keeps failures as any other result.
+inline constexpr Range kFailureRetention{0, 7'776'000'000};
+/// Bounds of WebhookRetries; the pause in milliseconds.
+inline constexpr Range kWebhookAttempts{1, 20};
+inline constexpr Range kWebhookPause{100, kLongestWebhookPause.count()};
+inline constexpr Range kWebhookFactor{1, 10};
 
 /// The settings of the server for endpoints without a value of their own.
 struct EndpointConfig {
@@ -29,6 +36,8 @@ struct EndpointConfig {
   std::uint64_t maxQueued = 1'000'000;  ///< waiting jobs at which no more are accepted
   Millis runRetention{1'800'000};       ///< retention of results of /run
   Millis runsyncRetention{60'000};      ///< retention of results of /runsync with a wait of at most 90 s
+  WebhookRetries webhookRetries{};
+  Millis failedRetention{0};  ///< retention of failures, also beyond their ttl; 0: as any other result
 };
 
 /// The default values of the API; endpointInFile() has the different default values of the file.
@@ -65,12 +74,16 @@ struct EndpointSpec {
   // Without a value, those of EndpointConfig.
   std::optional<Millis> runRetention;
   std::optional<Millis> runsyncRetention;
+  std::optional<Millis> failedRetention;
+  std::optional<std::uint32_t> webhookAttempts;
+  std::optional<Millis> webhookPause;
+  std::optional<std::uint32_t> webhookFactor;
   std::optional<std::uint64_t> maxQueued;
   LimitSettings limits{};     ///< override the limits of the server
   std::string webhookSecret;  ///< key for signatures, as the caller or the file wrote it; sealed in the record
 
   // Set by the file for its endpoints, and by the server for all others.
-  std::string image;                       ///< image of the newest version
+  std::string image;                       ///< image of the newest version; in a creation the `imageName`
   std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers use the release's env
 
   // Set by the server.

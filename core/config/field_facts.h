@@ -15,16 +15,21 @@ enum class FieldUse {
   free,      ///< in requests, responses and records; changeable
   creation,  ///< in requests of creation, responses and records; never changed
   secret,    ///< in requests and records, never in responses; changeable
+  making,    ///< only in requests of creation
   answer,    ///< in responses and records, set by the server
   record,    ///< only in records
   file,      ///< only in the settings file
 };
 /// Returns whether a request may contain the field.
-constexpr bool isAccepted(FieldUse use) { return use <= FieldUse::secret; }
+constexpr bool isAccepted(FieldUse use) { return use <= FieldUse::making; }
 /// Returns whether responses contain the field.
-constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use < FieldUse::record; }
+constexpr bool isAnswered(FieldUse use) {
+  return use != FieldUse::secret && use != FieldUse::making && use < FieldUse::record;
+}
 /// Returns whether records contain the field.
-constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file; }
+constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file && use != FieldUse::making; }
+/// Returns whether only requests of creation may contain the field.
+constexpr bool isFixed(FieldUse use) { return use == FieldUse::creation || use == FieldUse::making; }
 
 /// A field without the struct that holds its value.
 struct FieldFacts {

@@ -192,7 +192,7 @@ FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& 
         if (isAccepted(field.use)) known.push_back(field.name);
       }
       body.faults.push_back(unknownField(name, thing, known));
-    } else if (row->use == FieldUse::creation && !creating) {
+    } else if (isFixed(row->use) && !creating) {
       body.faults.push_back(fixedField(name, thing));
     } else if (const auto done = row->read(form, value); !done) {
       body.faults.push_back({name, name + " " + done.failure().message()});

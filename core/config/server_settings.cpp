@@ -28,6 +28,12 @@ auto ofDefaults(Member EndpointConfig::*member) {
   return [member](auto& config) -> auto& { return config.endpointDefaults.*member; };
 }
 
+/// Returns the accessor of a member of the attempts of webhooks.
+template <class Member>
+auto ofRetries(Member WebhookRetries::*member) {
+  return [member](auto& config) -> auto& { return config.endpointDefaults.webhookRetries.*member; };
+}
+
 SettingSection serverSection() {
   using Transports = std::vector<std::pair<std::string, TransportKind>>;
   return {"Server",
@@ -155,6 +161,12 @@ SettingSection webhooksSection() {
               listSetting<C>("webhook.transports", &C::webhookTransports,
                              "The plugins for webhooks: `http` for http and https URLs, `file` for `file:///NAME`."),
               webhookSecret(),
+              wholeSetting<C>("webhook.attempts", ofRetries(&WebhookRetries::attempts), kWebhookAttempts,
+                              "The number of calls of a webhook in all, if its receiver does not take the webhook."),
+              durationSetting<C>("webhook.pause", ofRetries(&WebhookRetries::pause), Millis(kWebhookPause.min),
+                                 Millis(kWebhookPause.max), "The time between the first call and the second."),
+              wholeSetting<C>("webhook.factor", ofRetries(&WebhookRetries::factor), kWebhookFactor,
+                              "The factor from each pause to the next. A pause has at most 12 h."),
               durationSetting<C>("webhook.maxAge", &C::webhookMaxAge, kSecond, kMonth,
                                  "The age at which an undelivered webhook is abandoned."),
               wholeSetting<C>("webhook.maxOwed", &C::webhookMaxOwed, {1, 100'000'000},
@@ -194,6 +206,10 @@ SettingSection retentionSection() {
               durationSetting<C>("retention.runsync", ofDefaults(&EndpointConfig::runsyncRetention),
                                  Millis(kRetention.min), Millis(kRetention.max),
                                  "The same for `/runsync`. A longer `wait` keeps the result longer."),
+              durationSetting<C>("retention.failed", ofDefaults(&EndpointConfig::failedRetention),
+                                 Millis(kFailureRetention.min), Millis(kFailureRetention.max),
+                                 "The time for which a FAILED or TIMED_OUT job stays, also beyond its ttl. With `0s` "
+                                 "failures stay as long as other results."),
           }};
 }
 

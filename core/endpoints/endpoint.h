@@ -9,6 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
+#include "core/model/webhook_retries.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
 #include "jobq/worker_launcher.h"
@@ -48,6 +49,12 @@ struct Endpoint {
   std::uint32_t maxStuck() const { return spec.maxStuck.value_or(spec.workersMax); }
   /// Returns the number of waiting jobs at which no more are accepted.
   std::uint64_t maxQueued() const { return spec.maxQueued.value_or(defaults.maxQueued); }
+  /// Returns the attempts of the endpoint's webhooks.
+  WebhookRetries webhookRetries() const {
+    const WebhookRetries& others = defaults.webhookRetries;
+    return {spec.webhookAttempts.value_or(others.attempts), spec.webhookPause.value_or(others.pause),
+            spec.webhookFactor.value_or(others.factor)};
+  }
 };
 
 using EndpointPtr = std::shared_ptr<const Endpoint>;

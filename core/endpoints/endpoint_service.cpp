@@ -13,12 +13,17 @@ namespace {
 
 constexpr const char* kEndpointNoun = "an endpoint";
 constexpr std::size_t kEndpointIdLetters = 14;
+constexpr std::size_t kTemplateIdLetters = 10;
 
 Failure fixedByFile(const EndpointId& id) {
   return invalid("endpoint " + id + " comes from the configuration file: change it there, and restart the server");
 }
 
 Failure noEndpoint(const EndpointId& id) { return notFound("there is no endpoint " + clipped(id) + ": check the id"); }
+
+Failure idTaken(const EndpointId& id) {
+  return invalid("id " + id + " is the id of an endpoint already: choose another one, or change that endpoint", "id");
+}
 
 FieldFault templateGone(const std::string& id) {
   return {"templateId", "templateId " + clipped(id) + " is not a template: create the template first, or name another"};
@@ -37,6 +42,12 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& spec, c
     } else if (const auto good = checkImage(templateOf(*record, box_).imageName, registry_.resolver()); !good) {
       faults.push_back(
           {"templateId", "templateId " + spec.templateId + " cannot be used: " + good.failure().message()});
+    }
+  }
+  if (!spec.image.empty() && spec.templateId.empty() && !isFaulty(faults, "imageName")) {
+    if (const auto good = checkImage(spec.image, registry_.resolver()); !good) {
+      faults.push_back(
+          {"imageName", "imageName " + clipped(spec.image) + " cannot be used: " + good.failure().message()});
     }
   }
   if (spec.filters && !isFaulty(faults, "filters")) {
@@ -80,21 +91,53 @@ Result<EndpointEntryPtr> EndpointService::create(std::string_view body) {
   FieldFaults faults = readForm(spec, body, endpointFields(), kEndpointNoun, true);
   addFaults(faults, spec, "");
   if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
-  spec.id = newName(kEndpointIdLetters);
+  if (spec.id.empty()) spec.id = newName(kEndpointIdLetters);
+  if (registry_.entry(spec.id) || records_.find(kEndpointKind, spec.id)) return idTaken(spec.id);
+  const bool makesTemplate = spec.templateId.empty();
+  if (makesTemplate) spec.templateId = newName(kTemplateIdLetters);
+  try {
+    if (makesTemplate) {
+      if (const auto made = makeTemplate(spec); !made) return made.failure();
+    }
+    return store(spec, makesTemplate);
+  } catch (const StorageError&) {
+    // On 503 the client sends the request again and wants one endpoint.
+    forgetCreation(spec, makesTemplate);
+    throw;
+  }
+}
+
+// Stores the new endpoint. The template may go meanwhile.
+Result<EndpointEntryPtr> EndpointService::store(EndpointSpec spec, bool makesTemplate) {
   spec.createdAt = toIso8601(wall_.now());
   spec.templateRecord = templateRecord(spec.templateId);
   if (!std::holds_alternative<Stored>(records_.create(toRecord(spec, box_)))) {
-    throw StorageError("the new endpoint's id is taken: try again");
+    if (makesTemplate) records_.remove(kTemplateKind, spec.templateId);
+    return idTaken(spec.id);
   }
-  try {
-    if (usableTemplate(spec.templateId)) return shown(spec);
-  } catch (const StorageError&) {
-    // On 503 the client sends the request again and wants one endpoint.
-    records_.remove(kEndpointKind, spec.id);
-    throw;
-  }
+  if (usableTemplate(spec.templateId)) return shown(std::move(spec));
   records_.remove(kEndpointKind, spec.id);
   return Failure{Failure::Kind::invalid, {templateGone(spec.templateId)}};
+}
+
+// Makes the template `templateId` of an endpoint that is created with an image.
+Result<void> EndpointService::makeTemplate(EndpointSpec& spec) {
+  Template form;
+  form.id = spec.templateId;
+  form.name = spec.id;
+  form.imageName = std::exchange(spec.image, {});
+  const CreateResult result = records_.create(toRecord(form, box_));
+  if (const auto* taken = std::get_if<NameTaken>(&result)) {
+    return invalid("imageName needs a template with the name " + spec.id + ", which template " + taken->byId +
+                       " has already: send templateId " + taken->byId + " instead",
+                   "imageName");
+  }
+  return {};
+}
+
+void EndpointService::forgetCreation(const EndpointSpec& spec, bool makesTemplate) {
+  records_.remove(kEndpointKind, spec.id);
+  if (makesTemplate) records_.remove(kTemplateKind, spec.templateId);
 }
 
 Result<EndpointEntryPtr> EndpointService::update(const EndpointId& id, std::string_view body) {

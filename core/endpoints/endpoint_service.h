@@ -49,6 +49,9 @@ class EndpointService {
 
  private:
   void addFaults(FieldFaults& faults, const EndpointSpec& spec, const std::string& templateBefore);
+  Result<EndpointEntryPtr> store(EndpointSpec spec, bool makesTemplate);
+  Result<void> makeTemplate(EndpointSpec& spec);
+  void forgetCreation(const EndpointSpec& spec, bool makesTemplate);
   std::optional<Record> usableTemplate(const std::string& id);
   std::uint64_t templateRecord(const std::string& id);
   bool isThere(const EndpointId& id);

@@ -68,10 +68,10 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
 }
 
 // The bodies of a job may grow between the two readings.
-FoundJob JobService::find(const JobKey& key, OutputRoom* room) {
-  if (room == nullptr) return {storage_.jobs().find(key)};
+FoundJob JobService::find(const JobKey& key, OutputRoom* room, JobExtent extent) {
+  if (room == nullptr) return {storage_.jobs().find(key, kAnyBytes, extent)};
   for (std::uint64_t most = OutputRoom::kFree;;) {
-    auto found = storage_.jobs().find(key, most);
+    auto found = storage_.jobs().find(key, most, extent);
     if (!found) return {};
     const bool isWhole = found->isWhole();
     const std::uint64_t bytes = found->bodyBytes;

@@ -64,9 +64,9 @@ class JobService {
   AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
                                   Millis wait, CallerReads reads = CallerReads::wait);
 
-  /// Returns the job, with its output if `room` has room for the output; null: in any case. The one way by which
+  /// Returns the job, with the bodies of `extent` if `room` has room for them; null: in any case. The one way by which
   /// callers get outputs.
-  FoundJob find(const JobKey& key, OutputRoom* room);
+  FoundJob find(const JobKey& key, OutputRoom* room, JobExtent extent = JobExtent::result);
 
   /// Returns the number of jobs to be claimed before this job, counted up to `most`, or no value if the job is not
   /// queued.

@@ -173,6 +173,10 @@ Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
   return std::max(std::min(*syncWait, kWaitMax), endpoint.spec.runsyncRetention.value_or(Millis(0)));
 }
 
+Millis retentionOfFailures(const Endpoint& endpoint) {
+  return endpoint.spec.failedRetention.value_or(endpoint.defaults.failedRetention);
+}
+
 Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
                                std::optional<Millis> syncWait, const SubmissionRules& rules) {
   auto spec = readBody(std::move(body), endpoint, rules);
@@ -183,6 +187,8 @@ Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const
   job.apiKeyId = apiKeyId;
   job.s3Config = rules.secrets.seal(job.s3Config);
   job.retention = retentionFor(syncWait, endpoint);
+  const Millis ofFailures = retentionOfFailures(endpoint);
+  if (ofFailures > Millis(0)) job.retentionFailed = ofFailures;
   job.maxAttempts = endpoint.spec.maxAttempts;
   return spec;
 }

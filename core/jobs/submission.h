@@ -37,5 +37,7 @@ Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const
 /// Returns how long a result stays (core/decisions/jobs.md): for /run and /runsync the time of the endpoint, else of
 /// the server; for /runsync with a wait over 90 s the longer of the wait, at most 300 s, and the endpoint's own time.
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
+/// Returns the retention of failures of the endpoint; 0: failures stay as long as other results.
+Millis retentionOfFailures(const Endpoint& endpoint);
 
 }  // namespace jobq

@@ -1,5 +1,6 @@
 #include "core/model/job_json.h"
 
+#include "core/base/clock.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
@@ -30,6 +31,13 @@ void writeTimes(json::ObjectWriter& out, const Job& job) {
   out.member("workerId", std::string_view(job.workerId).substr(0, job.workerId.find(':')));
 }
 
+void writeMoments(json::ObjectWriter& out, const Job& job) {
+  out.member("createdAt", toIso8601(job.submittedAt));
+  if (job.startedAt) out.member("startedAt", toIso8601(*job.startedAt));
+  if (job.finishedAt) out.member("endedAt", toIso8601(*job.finishedAt));
+  out.member("keyId", job.apiKeyId);
+}
+
 // While a job runs, `output` of the API is the last progress.
 const std::string& outputOrProgress(const Job& job) {
   return job.state == JobState::inProgress ? job.progress : job.output;
@@ -41,22 +49,24 @@ std::string jobSummaryJson(const JobId& id, JobState state) {
   return json::object([&id, state](json::ObjectWriter& out) { writeBrief(out, id, state); });
 }
 
-void writeJob(json::ObjectWriter& out, const Job& job) {
+void writeJob(json::ObjectWriter& out, const Job& job, JobFields more) {
   writeBrief(out, job.id, job.state);
   if (job.state != JobState::inQueue) writeTimes(out, job);
   if (job.retries > 0) out.member("retries", job.retries);
   if (!job.error.empty() && terminal(job.state)) out.member("error", job.error);
   if (!outputOrProgress(job).empty() && job.state != JobState::inQueue) out.raw("output", outputOrProgress(job));
+  if (more.times) writeMoments(out, job);
+  if (more.input) out.raw("input", job.input);
 }
 
 std::size_t jobJsonSize(const Job& job) {
-  return job.id.size() + outputOrProgress(job).size() + job.error.size() + kFrame;
+  return job.id.size() + outputOrProgress(job).size() + job.input.size() + job.error.size() + kFrame;
 }
 
-std::string jobJson(const Job& job) {
+std::string jobJson(const Job& job, JobFields more) {
   std::string out;
   out.reserve(jobJsonSize(job));
-  json::appendObject(out, [&job](json::ObjectWriter& object) { writeJob(object, job); });
+  json::appendObject(out, [&](json::ObjectWriter& object) { writeJob(object, job, more); });
   return out;
 }
 

@@ -113,7 +113,7 @@ DeliveryTask::Step DeliveryTask::beginAttempt(CallListener& listener) {
 // Returns true if the recorded calls decide the delivery: the process of the last call died before finishDelivery().
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
-  return delivery_.tries >= kMaxTries || isDelivered(delivery_.attempts.back());
+  return delivery_.tries >= retries().attempts || isDelivered(delivery_.attempts.back());
 }
 
 // Fails if the key exists and cannot be used. Throws StorageError if the storage cannot give the key.
@@ -202,8 +202,9 @@ void DeliveryTask::record(DeliveryAttempt attempt, bool isLastTry) {
 // Ends or postpones the delivery. With `isLastTry`, another attempt could not succeed.
 void DeliveryTask::endOrPostpone(bool isLastTry) {
   if (isDelivered(delivery_.attempts.back())) return finishDelivery(DeliveryState::delivered);
-  if (isLastTry || delivery_.tries >= kMaxTries) return finishDelivery(DeliveryState::abandoned);
-  postpone(kRetryDelay);
+  const WebhookRetries rule = retries();
+  if (isLastTry || delivery_.tries >= rule.attempts) return finishDelivery(DeliveryState::abandoned);
+  postpone(rule.pauseAfter(delivery_.tries));
 }
 
 void DeliveryTask::postpone(Millis delay) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/secret_box.h"
+#include "core/model/webhook_retries.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/record_store.h"
@@ -17,10 +18,14 @@ namespace jobq {
 /// Kind of the record with the secret of the server, sealed.
 inline constexpr const char* kWebhookSecretKind = "secret";
 
-/// The secrets that endpoints have of their own.
-class EndpointSecrets {
+/// What endpoints decide about their webhooks.
+class WebhookRules {
  public:
-  virtual ~EndpointSecrets() = default;
+  virtual ~WebhookRules() = default;
+
+  /// Returns the attempts of the endpoint's webhooks; those of the server if the endpoint is unknown. Any thread may
+  /// call.
+  virtual WebhookRetries webhookRetries(const EndpointId& endpoint) const = 0;
 
   /// Returns the bytes that sign the webhooks of the endpoint, or an empty string if the endpoint has no secret of its
   /// own or is unknown. Any thread may call.
@@ -31,12 +36,15 @@ class EndpointSecrets {
 class WebhookSecrets {
  public:
   /// `serverKey` is the configured secret of the server as bytes; empty: not configured.
-  WebhookSecrets(std::string serverKey, const EndpointSecrets& endpoints, RecordStore& records, const SecretBox& box)
+  WebhookSecrets(std::string serverKey, const WebhookRules& endpoints, RecordStore& records, const SecretBox& box)
       : configuredKey_(std::move(serverKey)), endpoints_(endpoints), records_(records), box_(box) {}
 
   /// Returns the bytes that sign the webhooks of an endpoint. Throws StorageError if the storage is needed and fails,
   /// and Error if the stored secret was sealed with another secret.key.
   std::string keyOf(const EndpointId& endpoint);
+
+  /// Returns the attempts of the endpoint's webhooks.
+  WebhookRetries retriesOf(const EndpointId& endpoint) const { return endpoints_.webhookRetries(endpoint); }
 
   /// Returns the secret of the server in the form for receivers: "whsec_" and base64. Throws like keyOf().
   std::string serverSecret();
@@ -46,7 +54,7 @@ class WebhookSecrets {
   std::string findOrMake();
 
   const std::string configuredKey_;
-  const EndpointSecrets& endpoints_;
+  const WebhookRules& endpoints_;
   RecordStore& records_;
   const SecretBox& box_;
   Mutex mutex_;

@@ -127,6 +127,16 @@ std::vector<const DeliveryRow*> Deliveries::ofEndpoint(std::string_view endpoint
   return rows;
 }
 
+std::vector<const DeliveryRow*> Deliveries::ofState(std::string_view endpoint, DeliveryState state, Instant now) const {
+  std::vector<const DeliveryRow*> rows;
+  for (const auto& [id, row] : rows_) {
+    const bool isHere = endpoint.empty() || row.spec->endpoint == endpoint;
+    if (isHere && row.state == state && !outlived(row, now)) rows.push_back(&row);
+  }
+  std::sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->sequence > b->sequence; });
+  return rows;
+}
+
 std::size_t Deliveries::dropOld(Instant now, std::size_t max) {
   std::size_t dropped = 0;
   for (; dropped < max && !settled_.empty(); ++dropped) {

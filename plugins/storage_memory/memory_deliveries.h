@@ -73,6 +73,8 @@ class Deliveries {
   std::vector<const DeliveryRow*> ofJob(std::string_view endpoint, std::string_view job, Instant now) const;
   /// Returns up to `limit` deliveries of the endpoint, newest first.
   std::vector<const DeliveryRow*> ofEndpoint(std::string_view endpoint, std::size_t limit, Instant now) const;
+  /// Returns the deliveries in the state, newest first. An empty `endpoint` stands for any endpoint.
+  std::vector<const DeliveryRow*> ofState(std::string_view endpoint, DeliveryState state, Instant now) const;
 
   /// Implements OutboxStore::owed().
   OwedDeliveries owed(Instant now, std::string_view endpoint) const;

@@ -139,7 +139,7 @@ void Jobs::insertBegun(JobSpec&& begun, const QueuePolicy& policy, const Begun& 
   row.run->startedAt = begin;
   row.run->deadline = begin + job.policy.executionTimeout;
   if (outcome != nullptr) {
-    row.expiresAt = std::min(row.expiresAt, now + job.retention);
+    row.expiresAt = expiryAfterEnd(row.state, now, row.expiresAt, job.retention, job.retentionFailed);
     row.run->finishedAt = now;
   }
   placeRun(fresh, endpoint, now);
@@ -175,15 +175,16 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
   return earlier(found->second, key, idempotency, s_.clock.now());
 }
 
-std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) {
   Found answer;
   {
     Lock lock(s_.mutex);
     const Row* row = s_.find(key, s_.clock.now());
     if (row == nullptr) return std::nullopt;
     answer = found(*row);
+    answer.spec = row->spec;
   }
-  return std::move(answer).within(mostBytes);
+  return std::move(answer).within(mostBytes, extent);
 }
 
 std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
@@ -238,7 +239,9 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
   Row* row = s_.find(key, now);
   if (row == nullptr || row->spec != spec) return NotFound{};  // removed meanwhile; a new job may have the id
   if (const auto answer = unchanged(*row, failedAttempt)) return *answer;
-  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + spec->policy.ttl;
+  const Instant expiry = row->expiryFixed
+                             ? row->expiresAt
+                             : expiryAfterRetry(row->submittedAt, now, spec->policy.ttl, spec->retentionFailed);
   again.policy.ttl = expiry - now;
   row->rank = s_.rankOf(again, *row->endpoint, policy, now);
   row->arrival = ++s_.arrivals;
@@ -291,9 +294,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
   if (row == nullptr) return std::nullopt;
-  const Instant latest = row->submittedAt + kTtlCeiling;
-  // Bounded before the addition: a ttl may be as large as the type allows.
-  s_.setExpiry(*row, std::min(now + std::clamp(ttl, kTtlFloor, kTtlCeiling), latest));
+  s_.setExpiry(*row, expiryByTtl(row->submittedAt, now, ttl));
   row->expiryFixed = true;
   return row->expiresAt;
 }
@@ -311,11 +312,13 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     ++page.total;
     if (window.cursor != 0 && row.number >= window.cursor) continue;
     if (passed++ < window.offset || window.limit == 0) continue;
+    if (!filter.matches(row.spec->id, row.spec->apiKeyId)) continue;
     if (page.jobs.size() == window.limit) {
       if (page.next == 0) page.next = last;
       continue;
     }
     Job& job = page.jobs.emplace_back(found(row).job);
+    job.apiKeyId = row.spec->apiKeyId;
     job.progress.clear();
     job.error = listedError(job.error);
     last = row.number;

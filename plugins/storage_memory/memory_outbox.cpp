@@ -90,12 +90,14 @@ bool Outbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, Del
   return true;
 }
 
-std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view job, std::size_t limit) {
+std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                                   std::optional<DeliveryState> state) {
   std::vector<Delivery> listed;
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
-  const auto rows =
-      job.empty() ? s_.deliveries.ofEndpoint(endpoint, limit, now) : s_.deliveries.ofJob(endpoint, job, now);
+  const auto rows = !job.empty() ? s_.deliveries.ofJob(endpoint, job, now)
+                    : state      ? s_.deliveries.ofState(endpoint, *state, now)
+                                 : s_.deliveries.ofEndpoint(endpoint, limit, now);
   for (const DeliveryRow* row : rows) {
     if (listed.size() == limit) break;
     Delivery& delivery = listed.emplace_back(copy(*row).delivery);

@@ -93,16 +93,19 @@ struct Endpoint {
   std::uint64_t retried = 0;
 };
 
-/// A job as a result, before its output is copied.
+/// A job as a result, before its bodies are copied.
 struct Found {
   Job job;
   Text output;
+  std::shared_ptr<const JobSpec> spec{};  ///< set for within()
 
-  /// Copies the output, unless output and progress have more than `mostBytes` bytes. Called outside the critical
-  /// section.
-  Job within(std::uint64_t mostBytes) && {
-    job.bodyBytes = (output ? output->size() : 0) + job.progress.size();
+  /// Copies the bodies of `extent`, unless they have more than `mostBytes` bytes. Called outside the critical section.
+  Job within(std::uint64_t mostBytes, JobExtent extent) && {
+    const bool withInput = extent == JobExtent::input;
+    job.apiKeyId = spec->apiKeyId;
+    job.bodyBytes = (output ? output->size() : 0) + job.progress.size() + (withInput ? spec->input.size() : 0);
     if (output && job.bodyBytes <= mostBytes) job.output = *output;
+    if (withInput && job.bodyBytes <= mostBytes) job.input = spec->input;
     if (job.bodyBytes > mostBytes) std::string().swap(job.progress);
     return std::move(job);
   }

@@ -80,7 +80,9 @@ void State::end(Row& row, Trigger trigger, Instant now) {
   row.run->progress.clear();
   if (to == JobState::completed) ++row.endpoint->completed;
   if (to == JobState::failed || to == JobState::timedOut) ++row.endpoint->failed;
-  if (!row.expiryFixed) setExpiry(row, std::min(row.submittedAt + row.spec->policy.ttl, now + row.spec->retention));
+  if (!row.expiryFixed) {
+    setExpiry(row, expiryAfterEnd(to, now, row.expiresAt, row.spec->retention, row.spec->retentionFailed));
+  }
   if (!row.spec->webhook.empty()) deliveries.owe(row, now);
 }
 

@@ -47,7 +47,7 @@ class Jobs final : public JobStore {
                    std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -152,7 +152,8 @@ class Outbox final : public OutboxStore {
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override;
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                             std::optional<DeliveryState> state) override;
   bool replay(std::string_view id) override;
 
  private:

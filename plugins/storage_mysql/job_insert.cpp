@@ -70,10 +70,11 @@ void insertRow(Step& step, const JobSpec& job, const JobRow& row) {
   step.db
       .later(
           "INSERT INTO job (num, id, endpoint, state, low, queue_rank, max_attempts, priority, execution_timeout, ttl, "
-          "retention, submitted_at, queued_at, expires_at, owes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+          "retention, submitted_at, queued_at, expires_at, owes, retention_failed) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, -1))")
       .add(row.num, job.id, job.endpoint, JobState::inQueue, job.policy.lowPriority, row.rank, job.maxAttempts,
            job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now, step.now,
-           row.expiresAt, !job.webhook.empty());
+           row.expiresAt, !job.webhook.empty(), job.retentionFailed.value_or(Millis(-1)));
   step.db.later("INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?, ?, ?, ?, ?)")
       .add(row.num, job.webhook, job.apiKeyId, job.s3Config, Lent{job.input});
 }

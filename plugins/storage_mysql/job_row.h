@@ -21,8 +21,8 @@ struct JobRow : sql::JobRow {
 #define JOBQ_MYSQL_ROW                                                                                          \
   "job.num, job.id, job.endpoint, job.state, job.attempt, job.losses, job.retries, job.max_attempts, job.low, " \
   "job.execution_timeout, job.ttl, job.retention, job.submitted_at, job.expires_at, job.expiry_fixed, "         \
-  "job.owes, job.chunks, job.taken, job.log_lines, job.taken_by, job.taken_from, job.queue_rank, job.arrival, " \
-  "job.queued_at, job.has_progress"
+  "job.owes, job.chunks, job.taken, job.log_lines, job.taken_by, job.taken_from, job.retention_failed, "        \
+  "job.queue_rank, job.arrival, job.queued_at, job.has_progress"
 JobRow rowOf(const CurrentRow& columns);
 
 }  // namespace jobq::mysql

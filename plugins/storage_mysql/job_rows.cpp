@@ -111,7 +111,7 @@ std::optional<JobRow> lockHeld(const Step& step, const LeaseRef& lease) {
 
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   const JobState to = next(row.state, trigger).value();
-  const Instant expiry = row.expiryAfterEnd(step.now);
+  const Instant expiry = row.expiryAfterEnd(to, step.now);
   leaveState(step, row);
   step.db
       .later(

@@ -25,10 +25,11 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
 }
 
 void queueAgain(Step& step, JobRow& row, JobState to, const QueuePolicy& policy) {
-  row.rank = rankOf(step, specOf(step, row, row.expiryAfterRetry()), policy);
+  const Instant expiry = row.expiryAfterRetry(step.now);
+  row.rank = rankOf(step, specOf(step, row, expiry), policy);
   row.arrival = step.numbers.next();
   row.queuedAt = step.now;
-  row.expiresAt = row.expiryAfterRetry();
+  row.expiresAt = expiry;
   step.db
       .query(
           "UPDATE job SET state = ?, queue_rank = ?, arrival = ?, queued_at = ?, expires_at = ?, "
@@ -93,7 +94,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   return writer_.write([&](Step& step) -> std::optional<Instant> {
     const auto row = lockRow(step, key);
     if (!row) return std::nullopt;
-    const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
+    const Instant expiry = expiryByTtl(row->submittedAt, step.now, ttl);
     step.db.query("UPDATE job SET expires_at = ?, expiry_fixed = 1 WHERE num = ?").bind(expiry, row->num).run();
     if (row->state == JobState::inQueue) {
       step.db

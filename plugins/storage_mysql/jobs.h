@@ -29,7 +29,7 @@ class Jobs final : public JobStore {
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;

@@ -54,6 +54,9 @@ struct OutboxRows {
   static constexpr char kList[] = "SELECT " JOBQ_MYSQL_DELIVERY
                                   " FROM delivery FORCE INDEX (delivery_of_endpoint) WHERE endpoint = ? AND ? = '' AND "
                                   "IFNULL(settled_at > ?, 1) ORDER BY num DESC LIMIT ?";
+  static constexpr char kListOfState[] = "SELECT " JOBQ_MYSQL_DELIVERY
+                                         " FROM delivery FORCE INDEX (PRIMARY) WHERE ? IN (endpoint, '') AND state = ? "
+                                         "AND IFNULL(settled_at > ?, 1) ORDER BY num DESC LIMIT ?";
   static constexpr char kListOfJob[] =
       "SELECT " JOBQ_MYSQL_DELIVERY
       " FROM delivery FORCE INDEX (delivery_of_job) WHERE ? IN (endpoint, '') AND job = ? AND "

@@ -144,12 +144,18 @@ class Outbox final : public OutboxStore {
     });
   }
 
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                             std::optional<DeliveryState> state) override {
     return rows_.readers.read([&](auto& connection) {
       const typename Rows::Snapshot snapshot(connection);
       const Instant oldest = rows_.clock.now() - kDeliveryRecordLife;
-      auto query = connection.query(job.empty() ? Rows::kList : Rows::kListOfJob);
-      query.bind(endpoint, job, oldest, limit);
+      const bool ofState = job.empty() && state;
+      auto query = connection.query(ofState ? Rows::kListOfState : job.empty() ? Rows::kList : Rows::kListOfJob);
+      if (ofState) {
+        query.bind(endpoint, static_cast<int>(*state), oldest, limit);
+      } else {
+        query.bind(endpoint, job, oldest, limit);
+      }
       std::vector<Delivery> listed;
       while (query.next()) {
         NumberedDelivery numbered = deliveryOf(query);

@@ -15,6 +15,7 @@
 #include "jobq/outbox_store.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
+#include "jobq/transitions.h"
 
 namespace jobq::sql {
 
@@ -32,6 +33,7 @@ struct JobRow {
   Millis executionTimeout{0};
   Millis ttl{0};
   Millis retention{0};
+  std::optional<Millis> retentionFailed{};
   Instant submittedAt{};
   Instant expiresAt{};
   bool expiryFixed = false;
@@ -44,19 +46,21 @@ struct JobRow {
 
   /// Returns whether the job is IN_PROGRESS under the attempt of the lease.
   bool isHeldUnder(const LeaseRef& lease) const { return state == JobState::inProgress && attempt == lease.attempt; }
-  /// Returns the expiry of the job if the job ends at `now`.
-  Instant expiryAfterEnd(Instant now) const {
-    return expiryFixed ? expiresAt : std::min(submittedAt + ttl, now + retention);
+  /// Returns the expiry of the job if the job ends as `to` at `now`.
+  Instant expiryAfterEnd(JobState to, Instant now) const {
+    return expiryFixed ? expiresAt : jobq::expiryAfterEnd(to, now, expiresAt, retention, retentionFailed);
   }
-  /// Returns the expiry of the job if the job is queued again.
-  Instant expiryAfterRetry() const { return expiryFixed ? expiresAt : submittedAt + ttl; }
+  /// Returns the expiry of the job if a retry queues the job again at `now`.
+  Instant expiryAfterRetry(Instant now) const {
+    return expiryFixed ? expiresAt : jobq::expiryAfterRetry(submittedAt, now, ttl, retentionFailed);
+  }
 };
 
-inline constexpr int kJobRowColumns = 21;
+inline constexpr int kJobRowColumns = 22;
 
 /// Reads kJobRowColumns columns: num, id, endpoint, state, attempt, losses, retries, max_attempts, low,
 /// execution_timeout, ttl, retention, submitted_at, expires_at, expiry_fixed, owes, chunks, taken, log_lines, taken_by,
-/// taken_from.
+/// taken_from, retention_failed.
 template <class Columns>
 void readJobRow(const Columns& columns, JobRow& row) {
   row.num = columns.integer(0);
@@ -80,6 +84,7 @@ void readJobRow(const Columns& columns, JobRow& row) {
   row.logLines = columns.integer(18);
   row.takenBy = columns.count(19);
   row.takenFrom = columns.integer(20);
+  if (!columns.null(21)) row.retentionFailed = columns.millis(21);
 }
 
 /// Reads the columns from number `first` on: attempt, losses, retries, low, submitted_at, queued_at, started_at,
@@ -184,6 +189,7 @@ JobSpec specOf(const Columns& columns, const JobRow& row, Millis ttl) {
   spec.input = columns.text(3);
   spec.policy = {row.executionTimeout, ttl, row.low, static_cast<std::int32_t>(columns.integer(4))};
   spec.retention = row.retention;
+  spec.retentionFailed = row.retentionFailed;
   spec.maxAttempts = row.maxAttempts;
   return spec;
 }

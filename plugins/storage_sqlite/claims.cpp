@@ -46,7 +46,7 @@ bool isAlive(Step& step, const Holder& holder) {
 Claim claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
       "SELECT job.id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, log_lines, "
-      "started_at, min(deadline, expires_at), webhook, s3, input, input_file, size, queued_at "
+      "started_at, min(deadline, expires_at), webhook, s3, input, input_file, size, queued_at, api_key "
       "FROM job JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE num = ?1");
   if (!query.bind(num).next()) {
     // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
@@ -59,7 +59,7 @@ Claim claimedJob(Step& step, std::int64_t num) {
   job.webhook = query.text(12);
   job.s3Config = query.text(13);
   job.input = query.text(14);
-  Claim claim{std::move(job), {}, query.instant(17), {}};
+  Claim claim{std::move(job), {}, query.instant(17), query.text(18), {}};
   claim.setInputFile(bodyFileAt(query, 15));
   return claim;
 }
@@ -71,8 +71,8 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBou
     if (!bound.addInput(want.endpoint, inputBytes(step, num))) return;
     markClaimed(step, num, *worker++, mark);
     const Claim& claim = claimed.emplace_back(claimedJob(step, num));
-    step.running.begin(
-        num, {want.endpoint, step.now + claim.job.policy.executionTimeout, claim.job.worker, claim.queuedAt, step.now});
+    step.running.begin(num, {want.endpoint, step.now + claim.job.policy.executionTimeout, claim.job.worker,
+                             claim.queuedAt, step.now, claim.apiKeyId});
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, claim.job.policy.lowPriority);
   }
 }

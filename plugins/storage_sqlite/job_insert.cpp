@@ -102,13 +102,14 @@ void insertRow(Step& step, const JobSpec& job, const NewRow& row) {
           "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
           "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
           "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim, finished_at, "
-          "listed, output_num, brief_key, brief_input, brief_error, brief_output) "
+          "listed, output_num, brief_key, brief_input, brief_error, brief_output, "
+          "retention_failed) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, ?7, 0, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0, ?15, ?16, 0, 0, 0, "
-          "?17, ?18, ?19, ?20, ?21, 0, nullif(?22, 0), ?23, ?24, ?25, ?26)")
+          "?17, ?18, ?19, ?20, ?21, 0, nullif(?22, 0), ?23, ?24, ?25, ?26, ?27)")
       .bind(row.num, job.id, job.endpoint, row.state, job.policy.lowPriority, row.rank, row.startedAt.has_value(),
             job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention,
             row.submittedAt, row.expiresAt, !job.webhook.empty(), row.worker, row.startedAt, row.deadline, row.holder,
-            row.claim, row.finishedAt, row.output, key, input, error, output)
+            row.claim, row.finishedAt, row.output, key, input, error, output, job.retentionFailed)
       .run();
   step.listing.add(job.id, row.num);
 }
@@ -131,7 +132,7 @@ ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant n
 
 /// Counts a new job, submitted and started at `begin`, as running, in the counters and among the running rows.
 void noteRunning(Step& step, const JobSpec& job, std::int64_t num, Instant begin, const WorkerId& worker) {
-  step.running.begin(num, {job.endpoint, begin + job.policy.executionTimeout, worker, begin, begin});
+  step.running.begin(num, {job.endpoint, begin + job.policy.executionTimeout, worker, begin, begin, job.apiKeyId});
   step.counters.moved(job.endpoint, JobState::inQueue, kRunning, job.policy.lowPriority);
 }
 
@@ -297,7 +298,7 @@ void Jobs::insertBegun(const JobSpec& job, const QueuePolicy& policy, const Begu
       row.holder = run.holder.epoch;
     } else {
       row.state = next(kRunning, report.trigger).value();
-      row.expiresAt = std::min(row.expiresAt, step.now + job.retention);
+      row.expiresAt = expiryAfterEnd(row.state, step.now, row.expiresAt, job.retention, job.retentionFailed);
       row.finishedAt = step.now;
       row.brief = briefBodies(job, report);
       if (!row.brief) row.output = insertOutput(step, {report.error, &output});
@@ -335,7 +336,7 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   }
   const FirstClaim first{claim.want.workers.front(), mark};
   insertNew(step, newJob, policy, idempotency, &first);
-  done.claimed.push_back({claimedAtInsert(job, first.worker, step.now), {}, {}, {}});
+  done.claimed.push_back({claimedAtInsert(job, first.worker, step.now), {}, {}, {}, {}});
   return done;
 }
 

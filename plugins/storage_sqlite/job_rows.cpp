@@ -67,6 +67,7 @@ void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const
   if (!running || running->worker.empty()) return;
   Job job;
   job.workerId = std::move(running->worker);
+  job.apiKeyId = std::move(running->apiKeyId);
   job.id = row.id;
   job.endpoint = row.endpoint;
   job.state = to;
@@ -120,7 +121,7 @@ std::optional<JobRow> lockHeld(Step& step, const LeaseRef& lease) {
 
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   const JobState to = next(row.state, trigger).value();
-  const Instant expiry = row.expiryAfterEnd(step.now);
+  const Instant expiry = row.expiryAfterEnd(to, step.now);
   const std::int64_t output = insertOutput(step, ending);
   step.db
       .query(

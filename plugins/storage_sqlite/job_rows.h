@@ -32,10 +32,11 @@ struct JobRow : sql::JobRow {
 };
 
 /// The columns of a job's row, in the order of reading in rowOf().
-#define JOBQ_ROW_COLUMNS                                                                                              \
-  "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, "                   \
-  "retention, submitted_at, expires_at, expiry_fixed, owes, chunks, taken, log_lines, taken_by, taken_from, holder, " \
-  "output_num, brief_input IS NOT NULL"
+#define JOBQ_ROW_COLUMNS                                                                                      \
+  "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, "           \
+  "retention, submitted_at, expires_at, expiry_fixed, owes, chunks, taken, log_lines, taken_by, taken_from, " \
+  "retention_failed, "                                                                                        \
+  "holder, output_num, brief_input IS NOT NULL"
 JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.

@@ -98,36 +98,15 @@ CancelResult Jobs::cancel(const JobKey& key) {
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
-  const LargeInput input = readLargeInput(key);
+  const LargeInput input = inputs_.readForRetry(key);
   return writer_.write([&](Step& step) {
     const auto change = [&](const JobRow& row, JobState to) { queueAgain(step, row, to, policy, input); };
     return sql::requeueJob(step, key, failedAttempt, change);
   });
 }
 
-// The writer must not read a large file. A file that is missing because the job was removed is no error. A job that
-// cannot be retried needs no input.
-LargeInput Jobs::readLargeInput(const JobKey& key) {
-  BodyFile missing;
-  for (;;) {
-    const LocatedId located = numbers_.locate(key.id);
-    const BodyFile file = readers_.read([&](Connection& connection) {
-      Query query = connection.query(
-          "SELECT input_file, size, state FROM job JOIN job_input USING (num) "
-          "JOIN body_file ON body_file.id = input_file WHERE job.num = " JOBQ_NUM_OF_ID " AND endpoint = ?3");
-      const bool isRead =
-          query.bind(located.id, located.unlisted, key.endpoint).next() && next(query.state(2), Trigger::retry);
-      return isRead ? bodyFileAt(query, 0) : BodyFile{};
-    });
-    if (!file.isFile()) return {};
-    if (auto bytes = bodies_.files.read(file)) return {file, std::move(*bytes)};
-    if (file.number == missing.number) throw bodies_.files.missingError(file);
-    missing = file;
-  }
-}
-
 void Jobs::queueAgain(Step& step, const JobRow& row, JobState to, const QueuePolicy& policy, const LargeInput& input) {
-  const Instant expiry = row.expiryAfterRetry();
+  const Instant expiry = row.expiryAfterRetry(step.now);
   if (row.isBrief) moveInput(step, row.num);
   const std::int64_t rank = rankOf(step, specOf(step, row, expiry, input), policy);
   step.db
@@ -157,7 +136,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   return writer_.write([&](Step& step) -> std::optional<Instant> {
     const auto row = lockRow(step, key);
     if (!row) return std::nullopt;
-    const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
+    const Instant expiry = expiryByTtl(row->submittedAt, step.now, ttl);
     step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();
     step.ended.forget(row->id);
     return expiry;

@@ -23,6 +23,7 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "reads/ended_jobs.h"
+#include "reads/job_inputs.h"
 #include "reads/job_listing.h"
 #include "reads/readers.h"
 #include "writes/counters.h"
@@ -31,12 +32,6 @@
 #include "writes/writer.h"
 
 namespace jobq::sqlite {
-
-/// An input that was read from its file before the step that needs the input.
-struct LargeInput {
-  BodyFile file;
-  std::string bytes;
-};
 
 /// Any thread may call the methods. All constructor arguments outlive the store.
 class Jobs final : public JobStore {
@@ -49,7 +44,8 @@ class Jobs final : public JobStore {
         running_(state.running),
         ended_(state.ended),
         numbers_(state.numbers),
-        clock_(clock) {}
+        clock_(clock),
+        inputs_(readers, bodies.files, state.numbers, clock) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
   /// Implements Storage::insertAndClaim().
@@ -59,7 +55,7 @@ class Jobs final : public JobStore {
                    std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -93,8 +89,6 @@ class Jobs final : public JobStore {
   InsertResult insertNow(Step& step, const NewJob& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
   void queueAgain(Step& step, const JobRow& row, JobState to, const QueuePolicy& policy, const LargeInput& input);
-  /// Returns the input of a job that can be retried if the input is in a file. Throws StorageError.
-  LargeInput readLargeInput(const JobKey& key);
 
   Writer& writer_;
   Readers& readers_;
@@ -104,6 +98,7 @@ class Jobs final : public JobStore {
   EndedJobs& ended_;
   JobNumbers& numbers_;
   Clock& clock_;
+  JobInputs inputs_;
 };
 
 }  // namespace jobq::sqlite

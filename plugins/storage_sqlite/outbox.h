@@ -68,6 +68,9 @@ struct OutboxRows {
   static constexpr char kList[] = "SELECT " JOBQ_DELIVERY_COLUMNS
                                   " FROM delivery INDEXED BY delivery_of_endpoint WHERE endpoint = ?1 AND ?2 = '' AND "
                                   "ifnull(settled_at > ?3, 1) ORDER BY num DESC LIMIT ?4";
+  static constexpr char kListOfState[] = "SELECT " JOBQ_DELIVERY_COLUMNS
+                                         " FROM delivery NOT INDEXED WHERE ?1 IN (endpoint, '') AND state = ?2 AND "
+                                         "ifnull(settled_at > ?3, 1) ORDER BY num DESC LIMIT ?4";
   static constexpr char kListOfJob[] =
       "SELECT " JOBQ_DELIVERY_COLUMNS
       " FROM delivery INDEXED BY delivery_of_job WHERE ?1 IN (endpoint, '') AND job = ?2 AND "

@@ -102,8 +102,8 @@ class ForwardingJobs : public Forwarding<JobStore> {
     return forward("jobs.findByIdempotencyKey",
                    [&] { return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
   }
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override {
-    return forward("jobs.find", [&] { return inner_.find(key, mostBytes); });
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) override {
+    return forward("jobs.find", [&] { return inner_.find(key, mostBytes, extent); });
   }
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
     return forward("jobs.summaries", [&] { return inner_.summaries(keys); });
@@ -222,8 +222,9 @@ class ForwardingOutbox : public Forwarding<OutboxStore> {
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
     return forward("outbox.recordAttempt", [&] { return inner_.recordAttempt(claim, number, std::move(attempt)); });
   }
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
-    return forward("outbox.list", [&] { return inner_.list(endpoint, job, limit); });
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                             std::optional<DeliveryState> state) override {
+    return forward("outbox.list", [&] { return inner_.list(endpoint, job, limit, state); });
   }
   bool replay(std::string_view id) override {
     return forward("outbox.replay", [&] { return inner_.replay(id); });

@@ -64,8 +64,15 @@ inline std::string describe(const Job& job) {
        << job.losses << " retries " << job.retries << " low " << job.lowPriority << " submitted "
        << millis(job.submittedAt) << " queued " << millis(job.queuedAt) << " started " << millis(job.startedAt)
        << " finished " << millis(job.finishedAt) << " expires " << millis(job.expiresAt) << " worker " << job.workerId
-       << " output " << job.output << " progress " << job.progress << " error " << job.error;
+       << " output " << job.output << " progress " << job.progress << " error " << job.error << " key " << job.apiKeyId
+       << " input " << job.input;
   return text.str();
+}
+
+/// Returns describe() of the job as a delivery has it, which does not name the API key.
+inline std::string describeWithoutKey(Job job) {
+  job.apiKeyId.clear();
+  return describe(job);
 }
 
 /// A policy that ranks by `policy.priority` and needs no group.

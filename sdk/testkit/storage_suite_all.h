@@ -20,6 +20,7 @@
 #include "testkit/storage_suite_insert_run.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
+#include "testkit/storage_suite_listing.h"
 #include "testkit/storage_suite_lost_claims.h"
 #include "testkit/storage_suite_lost_workers.h"
 #include "testkit/storage_suite_nodes.h"

@@ -44,6 +44,55 @@ TEST_P(StorageSuite, SetTtlHoldsThroughCompletionWithinItsBounds) {
   EXPECT_FALSE(storage_->jobs().setTtl({"ep", "none"}, Millis(1)));
 }
 
+TEST_P(StorageSuite, ARetentionOfFailuresOutlivesTheTtl) {
+  for (JobState state : {JobState::completed, JobState::failed, JobState::cancelled, JobState::timedOut}) {
+    JobSpec job = spec("j" + std::to_string(static_cast<int>(state)));
+    const JobId id = job.id;
+    job.policy.ttl = Millis(100'000);
+    job.policy.executionTimeout = Millis(1'000);
+    job.retentionFailed = Millis(604'800'000);
+    submit(std::move(job));
+    const Instant submitted = clock_.now();
+    const LeaseRef lease = claimOne();
+    clock_.advance(Millis(1'000));
+    if (state == JobState::completed) {
+      EXPECT_EQ(complete(lease), ReportResult::accepted);
+    }
+    if (state == JobState::failed) {
+      EXPECT_EQ(fail(lease), ReportResult::accepted);
+    }
+    if (state == JobState::cancelled) (void)jobs().cancel({"ep", id});
+    if (state == JobState::timedOut) (void)leases().sweep(100);
+    ASSERT_EQ(stateOf(id), state);
+    const bool isFailure = state == JobState::failed || state == JobState::timedOut;
+    EXPECT_EQ(find(id)->expiresAt, isFailure ? clock_.now() + Millis(604'800'000) : submitted + Millis(100'000))
+        << nameOf(state);
+  }
+}
+
+TEST_P(StorageSuite, ARetryOfAKeptFailureBeginsANewTtl) {
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(100'000);
+  job.retentionFailed = Millis(604'800'000);
+  submit(std::move(job));
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
+  clock_.advance(Millis(500'000));
+  EXPECT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(100'000));
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(99'000)) << "the ttl ends before the retention";
+}
+
+TEST_P(StorageSuite, SetTtlAfterTheCeilingKeepsAFailureForASecond) {
+  JobSpec job = spec("a");
+  job.retentionFailed = kTtlCeiling * 2;
+  submit(std::move(job));
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
+  clock_.advance(kTtlCeiling);
+  EXPECT_EQ(jobs().setTtl({"ep", "a"}, Millis(60'000)), clock_.now() + kTtlFloor);
+}
+
 TEST_P(StorageSuite, EveryEndIsKeptForTheRetentionAlike) {
   for (JobState state : {JobState::completed, JobState::failed, JobState::cancelled, JobState::timedOut}) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));

@@ -22,7 +22,6 @@ TEST_P(StorageSuite, ASubmissionWithAPlannedValueIsRefused) {
   refuses("a delay", [](JobSpec& job, InsertTerms&) { job.delay = Millis(1); });
   refuses("retries", [](JobSpec& job, InsertTerms&) { job.retry = RetryPolicy{}; });
   refuses("a traceparent", [](JobSpec& job, InsertTerms&) { job.traceparent = "00-1-1-01"; });
-  refuses("a retention of failures", [](JobSpec& job, InsertTerms&) { job.retentionFailed = Millis(1); });
   refuses("a condition", [](JobSpec&, InsertTerms& terms) { terms.onlyIf = OnlyIf{}; });
 }
 

@@ -37,7 +37,7 @@ Statements& statements() {
 
 /// The beginnings of statements with permission to read or sort all their rows; a comment gives the reason for each
 /// group.
-constexpr std::array<std::string_view, 13> kAllowed{
+constexpr std::array<std::string_view, 14> kAllowed{
     // Statements of a start: the counters of all endpoints.
     "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended",
     "SELECT count(*) FROM job INDEXED BY job_expiry",
@@ -56,6 +56,9 @@ constexpr std::array<std::string_view, 13> kAllowed{
     // Statements on a table with one row for each node.
     "SELECT name, epoch, last_beat FROM node",
     "DELETE FROM node",
+    // A list of an administrator, from the newest delivery on until its limit.
+    "SELECT num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, retries, low, submitted_at, "
+    "queued_at, started_at, finished_at, expires_at, worker, error, host, tries, claims FROM delivery NOT INDEXED",
 };
 
 bool isAllowed(std::string_view sql) {

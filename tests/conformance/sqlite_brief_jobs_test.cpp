@@ -179,7 +179,7 @@ TEST_F(BriefJobsTest, AnEarlierFileKeepsItsOutputs) {
   storage_.reset();
   runScript(file(), kBackToVersion11);
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 12);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 13);
   EXPECT_EQ(find("a")->output, "1");
   EXPECT_EQ(find("b")->output, "");
   EXPECT_EQ(find("c")->output, "3");

@@ -66,8 +66,9 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
   return answer;
 }
 
-/// Undoes the last step of the schema.
+/// Undoes the last two steps of the schema.
 #define JOBQ_BACK_TO_VERSION_11                                                                                    \
+  "ALTER TABLE job DROP COLUMN retention_failed; "                                                                 \
   "CREATE TABLE former (num INTEGER PRIMARY KEY, error TEXT NOT NULL, output BLOB NOT NULL, output_file INTEGER) " \
   "STRICT; INSERT INTO former SELECT num, error, output, output_file FROM job JOIN job_output USING "              \
   "(output_num); INSERT INTO former SELECT num, brief_error, brief_output, NULL FROM job WHERE brief_input IS "    \

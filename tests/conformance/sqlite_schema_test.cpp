@@ -133,7 +133,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 12);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 13);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
   EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "the age counts from the job's end";

@@ -2,6 +2,7 @@
 jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
   SOURCES
     conformance/counted_calls.cpp
+    conformance/page_builder_test.cpp
     conformance/sqlite_adopt_test.cpp
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_bodies_test.cpp

@@ -14,7 +14,8 @@ DEFAULTS = {
     "executionTimeoutMs": 600_000, "flashboot": False, "computeType": "GPU", "gpuCount": 1, "gpuTypeIds": [],
     "allowedCudaVersions": [], "minCudaVersion": "", "cpuFlavorIds": [], "vcpuCount": 2, "dataCenterIds": [],
     "networkVolumeId": "", "networkVolumeIds": [], "maxAttempts": 3, "stopGraceMs": 5_000, "maxStuck": None,
-    "isolation": "thread", "maxQueued": None, "queuePolicy": "", "filters": None, "retention": {}, "rateLimits": {},
+    "isolation": "thread", "maxQueued": None, "queuePolicy": "", "filters": None, "retention": {},
+    "webhookRetries": {}, "rateLimits": {},
 }
 TOLD_ONLY = {"userId": "", "version": 1, "static": False, "paused": False, "env": {}, "instanceIds": []}
 TOLD_TOO = {"id", "templateId", "createdAt", "image", "inForce", "release"}
@@ -24,7 +25,8 @@ EVERY_FIELD = {
     "gpuTypeIds": ["NVIDIA L4"], "allowedCudaVersions": ["12.4", "12.3"], "minCudaVersion": "12.1",
     "cpuFlavorIds": ["cpu3c"], "vcpuCount": 16, "dataCenterIds": ["EU-1"], "networkVolumeId": "v1",
     "networkVolumeIds": ["v1", "v2"], "maxAttempts": 1, "stopGraceMs": 0, "maxStuck": 0, "isolation": "thread",
-    "maxQueued": 1, "queuePolicy": "priority", "retention": {"run": 604_800_000, "runsync": 1_000},
+    "maxQueued": 1, "queuePolicy": "priority", "retention": {"run": 604_800_000, "runsync": 1_000, "failed": 7_776_000_000},
+    "webhookRetries": {"attempts": 20, "pause": 100, "factor": 10},
     "rateLimits": {"run": {"requests": 5, "windowMs": 1_000, "concurrent": 2, "perWorker": 1}, "statusSync": {
         "windowMs": 3_600_000}, "openai": {"requests": 0}},
 }
@@ -47,7 +49,9 @@ WRONG = {
     "isolation": ["process", "container", "", True],
     "queuePolicy": ["nosuch", "sqlite", 1],
     "filters": ["a", {}, [1], [""], ["a b"], ["plugin/"], ["plugin/nosuch"], ["a"] * 17],
-    "retention": [1, [], {"run": 999}, {"run": 604_800_001}, {"runsync": "5"}, {"runSync": 5000}, {"status": 5000}],
+    "retention": [1, [], {"run": 999}, {"run": 604_800_001}, {"runsync": "5"}, {"runSync": 5000}, {"status": 5000},
+                  {"failed": -1}, {"failed": 7_776_000_001}],
+    "webhookRetries": [1, {"attempts": 0}, {"attempts": 21}, {"pause": 99}, {"factor": 11}, {"tries": 3}],
     "rateLimits": [1, [], {"run": 5}, {"nosuch": {}}, {"retry": {"requests": 1}}, {"run": {"requests": -1}},
                    {"run": {"windowMs": 0}}, {"run": {"window": 5}}, {"run": {"concurrent": "2"}},
                    {"run": {"perWorker": 1.5}}, {"run": {"requests": 1 << 40}}],
@@ -184,7 +188,7 @@ class RefusalTest(EndpointTest):
         assert re.search(rf"\b{key} (appears )?twice: send it once", self.assert_faults(answer, field))
 
     @pytest.mark.parametrize("field", [
-        "id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
+        "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
     def test_fields_of_the_answer(self, field):
         """core/http/API.md, "Endpoint": fields of the output alone are no input."""
         self.refused(field, **{field: TOLD_ONLY.get(field, "x")})

@@ -28,7 +28,6 @@ class EventReader:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, headers={"Authorization": "Bearer " + server.key, **EVENTS, **named})
         self.answer = self.connection.getresponse()
-        self.status = self.answer.status
 
     def next(self):
         """The next event as (name, id, value of its data), or None at the end of the answer."""
@@ -48,9 +47,7 @@ class EventReader:
 
     def read_rest(self):
         """All further events."""
-        events = []
-        while event := self.next():
-            events.append(event)
+        events = list(iter(self.next, None))
         self.close()
         return events
 
@@ -89,7 +86,7 @@ class EventTest(LuaTest):
     def read(self, path, **more):
         reader = EventReader(self.server, path, **more)
         self.at_end.callback(reader.close)
-        assert reader.status == 200, reader.answer.read()
+        assert reader.answer.status == 200, reader.answer.read()
         return reader
 
     def worker(self):
@@ -113,8 +110,8 @@ class EventTest(LuaTest):
 class AnswerTest(EventTest):
     @pytest.mark.parametrize("accept", ["text/event-stream", "Application/JSON;q=0.5 , TEXT/Event-Stream;charset=utf-8"])
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
-    @pytest.mark.parametrize("method, call", [("GET", "stream"), ("POST", "stream"), ("GET", "status"),
-                                              ("POST", "status"), ("GET", "logs")])
+    @pytest.mark.parametrize("method, call", [("GET", "stream"), ("POST", "stream"), ("GET", "status"), ("POST", "status"),
+                                              ("GET", "logs")])
     def test_the_head(self, method, call, mount, accept):
         job = self.ended("counts", to=1)
         reader = self.read(f"{mount}/counts/{call}/{job}", method=method, Accept=accept)
@@ -139,15 +136,13 @@ class AnswerTest(EventTest):
 
     def test_the_end_of_the_connection_is_the_end_for_http_1_0(self):
         """RFC 9112, section 7.1: a client of HTTP/1.0 cannot read chunks, so it reads until the server closes."""
-        job = self.ended("counts", to=1)
         connection = self.server.connect()
         connection._http_vsn, connection._http_vsn_str = 10, "HTTP/1.0"
-        connection.request("GET", f"/v2/counts/stream/{job}", headers={"Authorization": "Bearer " + self.server.key,
-                                                                       "Connection": "keep-alive", **EVENTS})
+        head = {"Authorization": self.server.key, "Connection": "keep-alive", **EVENTS}
+        connection.request("GET", f"/v2/counts/stream/{self.ended('counts', to=1)}", headers=head)
         with connection.getresponse() as answer:
             assert "Transfer-Encoding" not in answer.headers
             assert answer.read().endswith(b'event: end\ndata: {"status":"COMPLETED"}\n\n')
-        connection.close()
 
     @pytest.mark.parametrize("accept", ["*/*", "text/*", "application/json", "text/event-stream;q=0", "text/event-streams"])
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])

@@ -119,6 +119,12 @@ class EndpointCommandsTest(FormTest):
                   "stopGraceMs": 100, "maxStuck": 1, "isolation": "thread", "flashboot": True, "queuePolicy": "fifo", "maxQueued": 9}
         assert {name: made[name] for name in wanted} == wanted
 
+    def test_an_endpoint_in_one_call(self):
+        made = self.created("--image", "plugin/echo", "--id", "in-one-call")
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/templates/{made['templateId']}")
+        assert (made["id"], made["image"]) == ("in-one-call", "plugin/echo")
+        assert "--id ID" not in self.table("endpoint", "update", "--help")
+
     def test_filters(self):
         """`--filters` names the filters in order; an empty text is no filter."""
         endpoint = self.created("--template", self.make_template(), "--filters", "size_limit, require_fields")["id"]
@@ -134,11 +140,14 @@ class EndpointCommandsTest(FormTest):
         shown = self.json("endpoint", "show", self.make_endpoint(template))
         assert (shown["queuePolicy"], shown["maxStuck"], shown["retention"]) == ("", None, {})
         assert shown["inForce"] == {"queuePolicy": "priority", "filters": [], "maxStuck": 1, "maxQueued": 1_000_000,
-                                    "retention": {"run": 1800000, "runsync": 60000}}
-        rules = {"queuePolicy": "fifo", "maxStuck": 0, "maxQueued": 7, "retention": {"run": 5000}}
+                                    "retention": {"run": 1800000, "runsync": 60000, "failed": 0},
+                                    "webhookRetries": {"attempts": 3, "pause": 10_000, "factor": 1}}
+        rules = {"queuePolicy": "fifo", "maxStuck": 0, "maxQueued": 7,
+                 "retention": {"run": 5000, "failed": 86_400_000}, "webhookRetries": {"attempts": 8, "factor": 3}}
         own = self.json("endpoint", "show", self.make_endpoint(template, **rules))
         assert own["inForce"] == {"queuePolicy": "fifo", "filters": [], "maxStuck": 0, "maxQueued": 7,
-                                  "retention": {"run": 5000, "runsync": 60000}}
+                                  "retention": {"run": 5000, "runsync": 60000, "failed": 86_400_000},
+                                  "webhookRetries": {"attempts": 8, "pause": 10_000, "factor": 3}}
 
     def test_a_new_endpoint_answers_at_once(self):
         """An endpoint is created from a template and called at once."""
@@ -219,7 +228,7 @@ class EndpointCommandsTest(FormTest):
         self.sentence("endpoint", "show", "../templates", code=REFUSED)
 
     @pytest.mark.parametrize("arguments, word", [
-        (["create"], "--template"), (["create", "--workers-min", "few"], "--workers-min"), (["update", "x"], "--file"),
+        (["create"], "--image"), (["create", "--workers-min", "few"], "--workers-min"), (["update", "x"], "--file"),
         (["update", "x", "--flashboot", "1"], "--flashboot"), (["show", "x", "--worker=1"], "worker"),
         (["pause"], "ID"), (["show", ""], "empty")])
     def test_wrong_usage(self, arguments, word):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 
@@ -32,6 +33,26 @@ class JobListTest(FormTest):
         answer = self.server.request("GET", f"/v2/{self.endpoint}/requests").body
         for command in (["job", "list"], ["requests"]):
             assert self.jobqctl(*command, self.endpoint, "--json").stdout == answer + b"\n"
+
+    def test_ages_keys_and_filters(self):
+        """A list shows the age and the key; `--key-id`, `--prefix` and `--cursor` ask for other pages."""
+        key = self.server.new_key("client")
+        mine = self.server.request("POST", f"/v2/{self.endpoint}/run", {"input": {}}, key=key["key"]).json()["id"]
+        rows = self.rows("job", "list", self.endpoint, "--key-id", key["id"])
+        assert [(row["JOB"], row["KEY"]) for row in rows] == [(mine, key["id"])]
+        assert re.fullmatch(r"\d+[sm]", rows[0]["AGE"])
+        assert [row["JOB"] for row in self.rows("job", "list", self.endpoint, "--prefix", self.done)] == [self.done]
+        text = self.table("job", "list", self.endpoint, "--prefix", "", "--limit", "3")
+        cursor = re.search(r"--cursor (\d+) shows the next", text)[1]
+        assert self.done in self.table("job", "list", self.endpoint, "--cursor", cursor)
+        assert "--cursor" in self.sentence("job", "list", self.endpoint, "--offset", "1", "--prefix", "a", code=USAGE)
+
+    def test_a_job_with_its_input(self):
+        job = self.server.run(self.endpoint, {"text": "hello"})
+        assert "hello" not in self.table("job", "show", self.endpoint, job)
+        shown = self.table("job", "show", self.endpoint, job, "--input")
+        assert 'input:\n{"text": "hello"}' in shown
+        assert re.search(r"created +\d{4}-", shown)
 
     def test_pages(self):
         """`--limit`, `--offset` and `--status` are the server's; the table says where the rest is."""

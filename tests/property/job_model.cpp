@@ -40,6 +40,7 @@ InsertResult JobModel::insert(JobSpec spec, const QueuePolicy& policy, const std
   entry.arrival = ++state_.arrivals;
   entry.job.id = spec.id;
   entry.job.endpoint = spec.endpoint;
+  entry.job.apiKeyId = spec.apiKeyId;
   entry.job.lowPriority = spec.policy.lowPriority;
   entry.job.submittedAt = entry.job.queuedAt = state_.now;
   entry.job.expiresAt = state_.now + spec.policy.ttl;
@@ -57,15 +58,12 @@ std::optional<IdempotencyRecord> JobModel::findByIdempotencyKey(std::string_view
   return Duplicate{known->second.job};
 }
 
-std::optional<Job> JobModel::find(const JobKey& key, std::uint64_t mostBytes) const {
+std::optional<Job> JobModel::find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) const {
   const Entry* entry = state_.find(key);
   if (entry == nullptr) return std::nullopt;
   Job job = entry->job;
-  job.bodyBytes = job.output.size() + job.progress.size();
-  if (job.bodyBytes > mostBytes) {
-    job.output.clear();
-    job.progress.clear();
-  }
+  if (extent == JobExtent::input) job.input = entry->spec.input;
+  boundBodies(job, mostBytes);
   return job;
 }
 
@@ -86,7 +84,10 @@ RequeueResult JobModel::requeue(const JobKey& key, std::uint32_t failedAttempt, 
   if (job.attempt > failedAttempt) return Requeued{};
   const auto to = next(job.state, Trigger::retry);
   if (!to || job.attempt < failedAttempt) return WrongState{job.state};
-  if (!entry->expiryFixed) job.expiresAt = job.submittedAt + entry->spec.policy.ttl;
+  if (!entry->expiryFixed) {
+    const Instant begin = entry->spec.retentionFailed ? state_.now : job.submittedAt;
+    job.expiresAt = begin + entry->spec.policy.ttl;
+  }
   JobSpec again = entry->spec;
   again.policy.ttl = job.expiresAt - state_.now;
   entry->rank = rankOf(again, policy);  // the job itself is not queued yet
@@ -121,17 +122,20 @@ std::optional<Instant> JobModel::setTtl(const JobKey& key, Millis ttl) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return std::nullopt;
   entry->expiryFixed = true;
-  entry->job.expiresAt = std::min(state_.now + std::max(ttl, kTtlFloor), entry->job.submittedAt + kTtlCeiling);
+  entry->job.expiresAt = expiryByTtl(entry->job.submittedAt, state_.now, ttl);
   return entry->job.expiresAt;
 }
 
 JobPage JobModel::list(const JobFilter& filter, const PageWindow& window) const {
   JobPage page;
+  std::size_t passed = 0;
   for (auto entry = state_.entries.rbegin(); entry != state_.entries.rend(); ++entry) {
     Job job = entry->job;
     if (job.endpoint != filter.endpoint || job.expiresAt <= state_.now) continue;
     if (filter.state && job.state != *filter.state) continue;
-    if (page.total++ < window.offset || page.jobs.size() == window.limit) continue;
+    ++page.total;
+    if (passed++ < window.offset || page.jobs.size() == window.limit) continue;
+    if (!filter.matches(job.id, job.apiKeyId)) continue;
     job.output.clear();
     job.progress.clear();
     job.error = listedError(job.error);

@@ -26,7 +26,8 @@ class JobModel {
                       const std::optional<Idempotency>& idempotency = std::nullopt);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) const;
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes) const;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes,
+                          JobExtent extent = JobExtent::result) const;
   CancelResult cancel(const JobKey& key);
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
   std::size_t purgeQueued(std::string_view endpoint);

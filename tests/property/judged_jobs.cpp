@@ -53,11 +53,11 @@ void JudgedJobs::insertLater(JobSpec job, const QueuePolicy& policy, std::option
   receiver->inserted(std::move(*result));
 }
 
-std::optional<Job> JudgedJobs::find(const JobKey& key, std::uint64_t mostBytes) {
-  auto job = compared_.ask(
-      "find of " + key.id + " within " + std::to_string(mostBytes) + " bytes",
-      [&] { return compared_.real().jobs().find(key, mostBytes); },
-      [&](StorageModel& model) { return model.jobs().find(key, mostBytes); });
+std::optional<Job> JudgedJobs::find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) {
+  auto job = compared_.ask((extent == JobExtent::input ? "find with input of " : "find of ") + key.id + " within " +
+                               std::to_string(mostBytes) + " bytes",
+                           [&] { return compared_.real().jobs().find(key, mostBytes, extent); },
+                           [&](StorageModel& model) { return model.jobs().find(key, mostBytes, extent); });
   if (job) compared_.noteShown(key.id);
   return job;
 }

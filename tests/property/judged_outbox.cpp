@@ -37,10 +37,12 @@ bool JudgedOutbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t numbe
       [&](StorageModel& model) { return model.outbox().recordAttempt(claim, number, attempt); });
 }
 
-std::vector<Delivery> JudgedOutbox::list(std::string_view endpoint, std::string_view job, std::size_t limit) {
+std::vector<Delivery> JudgedOutbox::list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                                         std::optional<DeliveryState> state) {
   return compared_.ask(
-      "deliveries of " + std::string(endpoint), [&] { return compared_.real().outbox().list(endpoint, job, limit); },
-      [&](StorageModel& model) { return model.outbox().list(endpoint, job, limit); });
+      "deliveries of " + std::string(endpoint),
+      [&] { return compared_.real().outbox().list(endpoint, job, limit, state); },
+      [&](StorageModel& model) { return model.outbox().list(endpoint, job, limit, state); });
 }
 
 bool JudgedOutbox::replay(std::string_view id) {

@@ -40,7 +40,7 @@ class JudgedJobs final : public JobStore {
                    std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -129,7 +129,8 @@ class JudgedOutbox final : public OutboxStore {
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override;
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                             std::optional<DeliveryState> state) override;
   bool replay(std::string_view id) override;
   OwedDeliveries owed(std::string_view endpoint) override;
   AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override;

@@ -47,7 +47,12 @@ void ModelState::end(Entry& entry, Trigger trigger, std::string error, std::stri
   job.progress.clear();
   job.error = std::move(error);
   job.output = std::move(output);
-  if (!entry.expiryFixed) job.expiresAt = std::min(job.submittedAt + entry.spec.policy.ttl, now + entry.spec.retention);
+  const bool hasFailed = job.state == JobState::failed || job.state == JobState::timedOut;
+  if (!entry.expiryFixed && hasFailed && entry.spec.retentionFailed) {
+    job.expiresAt = now + *entry.spec.retentionFailed;
+  } else if (!entry.expiryFixed) {
+    job.expiresAt = std::min(job.expiresAt, now + entry.spec.retention);
+  }
   Counters& counted = counters[job.endpoint];
   if (job.state == JobState::completed) ++counted.completed;
   if (job.state == JobState::failed || job.state == JobState::timedOut) ++counted.failed;
@@ -57,6 +62,7 @@ void ModelState::end(Entry& entry, Trigger trigger, std::string error, std::stri
   owed.delivery.url = entry.spec.webhook;
   owed.delivery.host = testkit::PlainReceiverNames().nameOf(entry.spec.webhook);
   owed.delivery.job = job;
+  owed.delivery.job.apiKeyId.clear();  // a delivery does not name the key
   owed.delivery.input = entry.spec.input;
   owed.delivery.dueAt = now;
   owed.owedAt = now;

@@ -126,12 +126,14 @@ bool OutboxModel::replay(std::string_view id) {
   return true;
 }
 
-std::vector<Delivery> OutboxModel::list(std::string_view endpoint, std::string_view job, std::size_t limit) const {
+std::vector<Delivery> OutboxModel::list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                                        std::optional<DeliveryState> state) const {
   std::vector<Delivery> listed;
   for (const Owed& owed : state_.outbox) {
     const Delivery& delivery = owed.delivery;
     const bool outlived = delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= state_.now;
-    const bool elsewhere = delivery.job.endpoint != endpoint && !(endpoint.empty() && !job.empty());
+    const bool elsewhere = delivery.job.endpoint != endpoint && !(endpoint.empty() && (state || !job.empty()));
+    if (job.empty() && state && delivery.state != *state) continue;
     if (outlived || elsewhere || (!job.empty() && delivery.job.id != job)) continue;
     listed.push_back(delivery);
     listed.back().input.clear();

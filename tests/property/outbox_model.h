@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ class OutboxModel {
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state);
   bool reschedule(const DeliveryClaim& claim, Millis delay);
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt);
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                             std::optional<DeliveryState> state = {}) const;
   bool replay(std::string_view id);
   OwedDeliveries owed(std::string_view endpoint) const;
   /// Abandons without a bound.

@@ -52,7 +52,7 @@ void showEnd(Storage& storage, const std::vector<JobKey>& jobs, const JobId& id,
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const JobKey& key) { return key.id == id; });
   if (job == jobs.end()) return;
   switch (choice % 6) {
-    case 0: (void)storage.jobs().find(*job); return;
+    case 0: (void)storage.jobs().find(*job, choice % 4 == 0 ? kAnyBytes : 100, JobExtent::input); return;
     case 1: (void)storage.jobs().list({job->endpoint, {}}, {}); return;
     case 2: (void)storage.chunks().read(*job, 0, 100); return;
     case 3: (void)storage.chunks().consume(*job, 100, 1'000'000U + choice); return;

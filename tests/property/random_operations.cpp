@@ -88,16 +88,12 @@ std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, i
   std::mt19937_64 random(seed);
   std::vector<Action> bag;
   for (const Kind& kind : kKinds) {
-    if (static_cast<int>(kind.action) < actions)
-      bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.action);
+    const int weight = static_cast<int>(kind.action) < actions ? kind.weight : 0;
+    bag.insert(bag.end(), static_cast<std::size_t>(weight), kind.action);
   }
   std::vector<Operation> operations;
   const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
-  for (std::size_t i = 0; i < count; ++i) {
-    const Action action = bag[random() % bag.size()];
-    const std::uint32_t a = number();
-    operations.push_back({action, a, number()});
-  }
+  for (std::size_t i = 0; i < count; ++i) operations.push_back({bag[random() % bag.size()], number(), number()});
   return operations;
 }
 
@@ -118,6 +114,7 @@ JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
   job.policy.ttl = Millis(kind % 7 == 0 ? 10'000 : 86'400'000);
   job.retention = Millis(kind % 3 == 0 ? 60'000 : 1'800'000);
   job.maxAttempts = 1 + kind % 3;
+  if (kind % 8 < 3) job.retentionFailed = Millis(kind % 8 == 0 ? 5'000 : 172'800'000);
   return job;
 }
 
@@ -208,8 +205,8 @@ void Player::append(Storage& storage, const LeaseRef& lease, const Operation& op
 void Player::appendLog(Storage& storage, const LeaseRef& lease, const Operation& operation) {
   std::uint64_t& next = nextLines_[lease.job];
   const std::uint64_t first = operation.a % 3 == 0 ? next - std::min<std::uint64_t>(next, operation.b % 3) : next;
-  const std::vector<LogLine> lines(1 + operation.b % 2,
-                                   LogLine{{}, LogLevel::information, "line " + std::to_string(operation.b)});
+  const LogLine line{{}, LogLevel::information, "line " + std::to_string(operation.b)};
+  const std::vector<LogLine> lines(1 + operation.b % 2, line);
   const ReportResult result = storage.chunks().appendLog(lease, first, lines);
   if (result == ReportResult::accepted) next = std::max(next, first + lines.size());
 }
@@ -262,18 +259,18 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
 }
 
 void Player::playOnEndpoint(Storage& storage, const Operation& operation) {
-  constexpr std::size_t kAll = 1'000'000;
   const EndpointId id = endpoint(operation.a);
   if (operation.action == Action::counts) {
     (void)storage.jobs().counts(id);
   } else if (operation.action == Action::list) {
     std::optional<JobState> state;
     if (operation.a % 5 < 4) state = kListed[operation.b % kListed.size()];
-    (void)storage.jobs().list({id, state}, {operation.b % 5, 1 + operation.b % 20});
+    const JobFilter filter{id, state, operation.a % 4 == 0 ? "key1" : "", operation.b % 4 == 0 ? name_ + "-1" : ""};
+    (void)storage.jobs().list(filter, {operation.b % 5, 1 + operation.b % 20});
   } else if (operation.action == Action::purge) {
     storage.jobs().purgeQueued(id);
   } else {
-    storage.jobs().remove(id, kAll);
+    storage.jobs().remove(id, 1'000'000);
   }
 }
 
@@ -383,6 +380,8 @@ void Player::play(Storage& storage, const Operation& operation) {
     const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();
     const JobId job = ofJob ? jobs_[jobs_.size() - 1 - operation.a % jobs_.size()].id : "";
     (void)storage.outbox().list(ofJob && operation.b % 4 == 0 ? "" : endpoint(operation.a), job, 1'000);
+    (void)storage.outbox().list(operation.b % 3 == 0 ? "" : endpoint(operation.a), "", 3,
+                                DeliveryState(operation.a % 3));
     (void)storage.outbox().owed(endpoint(operation.a));
   } else if (action == Action::sweep) {
     (void)storage.leases().sweep(1'000'000);

@@ -52,7 +52,8 @@ std::string text(const Job& job) {
       << job.losses << " retries " << job.retries << (job.lowPriority ? " low" : "") << " submitted "
       << text(job.submittedAt) << " queued " << text(job.queuedAt) << " started " << text(job.startedAt) << " finished "
       << text(job.finishedAt) << " expires " << text(job.expiresAt) << " worker '" << job.workerId << "' output '"
-      << job.output << "' progress '" << job.progress << "' error '" << errorOf(job) << "' bytes " << job.bodyBytes;
+      << job.output << "' progress '" << job.progress << "' error '" << errorOf(job) << "' bytes " << job.bodyBytes
+      << " key '" << job.apiKeyId << "' input '" << job.input << '\'';
   return out.str();
 }
 

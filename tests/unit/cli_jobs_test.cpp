@@ -69,8 +69,8 @@ TEST_F(CliJobsTest, ShowCancelAndRetryPrintTheJob) {
             "id      j\nstatus  CANCELLED\n");
   expectEnd(runWith(R"({"id":"j","status":"IN_QUEUE"})", {"job", "retry", "ep", "j"}), 0,
             "id      j\nstatus  IN_QUEUE\n");
-  EXPECT_THAT(server_.calls(), ElementsAre("GET /v2/ep/status/j%2F1", "GET /v2/ep/status/j", "POST /v2/ep/cancel/j",
-                                           "POST /v2/ep/retry/j"));
+  EXPECT_THAT(server_.calls(), ElementsAre("GET /v2/ep/status/j%2F1?include=times", "GET /v2/ep/status/j?include=times",
+                                           "POST /v2/ep/cancel/j", "POST /v2/ep/retry/j"));
 }
 
 TEST_F(CliJobsTest, JobsAreListedWithTheRest) {
@@ -79,12 +79,12 @@ TEST_F(CliJobsTest, JobsAreListedWithTheRest) {
                     R"("total":9,"offset":4,"limit":2,"hasMore":true,"cursor":5})",
                     {"job", "list", "ep", "--limit", "2", "--offset", "4", "--status", "A&B"}),
             0,
-            "JOB  STATUS    DELAY MS  EXECUTION MS  RETRIES  WORKER  ERROR\n"
-            "b    IN_QUEUE  -         -             -        -       -\n"
-            "a    FAILED    1         2             3        w       no luck\n"
+            "JOB  STATUS    AGE  DELAY MS  EXECUTION MS  RETRIES  WORKER  KEY  ERROR\n"
+            "b    IN_QUEUE  -    -         -             -        -       -    -\n"
+            "a    FAILED    -    1         2             3        w       -    no luck\n"
             "\n2 of 9 jobs; --offset 6 shows the next ones.\n");
   expectEnd(runWith(R"({"requests":[],"total":0,"hasMore":false})", {"requests", "ep"}), 0,
-            "JOB  STATUS  DELAY MS  EXECUTION MS  RETRIES  WORKER  ERROR\n");
+            "JOB  STATUS  AGE  DELAY MS  EXECUTION MS  RETRIES  WORKER  KEY  ERROR\n");
   EXPECT_THAT(server_.calls(), ElementsAre("GET /v2/ep/requests?status=A%26B&limit=2&offset=4", "GET /v2/ep/requests"));
 }
 

@@ -234,7 +234,8 @@ TEST_F(CliManagementTest, WebhooksAreListedAndReplayed) {
             "ID   STATE      JOB  JOB STATUS  ATTEMPTS  LAST       DUE  URL\n"
             "j.0  owed       j    FAILED      2         500: slow  T    http://h/\n"
             "j.1  delivered  -    -           0         -          -    -\n");
-  expectEnd(run({"webhook", "list"}), 2, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
+  expectEnd(run({"webhook", "list"}), 2,
+            "webhook list needs --job ID, --endpoint ID or --state STATE: name a job, an endpoint or a state");
   expectEnd(runWith(R"({"id":"j.0","state":"owed"})", {"webhook", "replay", "j.0"}), 0,
             "The webhook j.0 is owed again; `jobqctl webhook list` shows its outcome.\n");
   EXPECT_THAT(server_.calls(),

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -83,7 +84,9 @@ class ToldOutbox final : public OutboxStore {
     attempts_.push_back(std::move(attempt));
     return isKnown;
   }
-  std::vector<Delivery> list(std::string_view, std::string_view, std::size_t) override { return {}; }
+  std::vector<Delivery> list(std::string_view, std::string_view, std::size_t, std::optional<DeliveryState>) override {
+    return {};
+  }
   bool replay(std::string_view) override { return false; }
   OwedDeliveries owed(std::string_view) override { return {}; }
   AbandonResult abandonOwed(const OwedBounds&, std::size_t) override { return {}; }

@@ -45,6 +45,8 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixtu
     void callEnded() noexcept override { ADD_FAILURE() << "a call needed no thread"; }
   };
 
+  static constexpr std::uint32_t kTries = 3;
+  static constexpr Millis kPause{10'000};
   NoListener noListener_;
   std::stop_source stop_;
 };
@@ -69,8 +71,25 @@ TEST_F(DeliveryTaskTest, TheSignatureHasTheTimeOfDay) {
 
 TEST_F(DeliveryTaskTest, AFailedCallIsPutOffUntilTheReturnedMoment) {
   net->script("h", {FakeTransport::failing(500)});
-  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
+  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kPause);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 500 the receiver answered 500", "reschedule a.1 10000"));
+}
+
+TEST_F(DeliveryTaskTest, TheEndpointDecidesAboutAttemptsAndPauses) {
+  endpointSecrets.retries = {8, Millis(35'000), 3};
+  Millis expected{35'000};
+  for (std::uint32_t tries = 0; tries < 7; ++tries, expected *= 3) {
+    net->script("h", {FakeTransport::failing(500)});
+    EXPECT_EQ(run(tried(tries)), storage.clock.now() + expected) << tries;
+  }
+  net->script("h", {FakeTransport::failing(500)});
+  EXPECT_EQ(run(tried(7)), std::nullopt);
+  EXPECT_THAT(outbox.calls().back(), "finish a.1 abandoned");
+}
+
+TEST_F(DeliveryTaskTest, APauseHasABound) {
+  EXPECT_EQ((WebhookRetries{20, Millis(60'000), 10}).pauseAfter(19), kLongestWebhookPause);
+  EXPECT_EQ((WebhookRetries{20, kLongestWebhookPause, 1}).pauseAfter(2'000'000), kLongestWebhookPause);
 }
 
 TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsTheDeliveryAndIsLoggedWithoutTheUrl) {
@@ -97,10 +116,10 @@ TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNotATryAndIsOverInASecond) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN}) {
     net->script("h",
                 {[error]() -> DeliveryResult { throw std::system_error(error, std::generic_category(), "socket"); }});
-    EXPECT_EQ(run(tried(kMaxTries - 1)), storage.clock.now() + Millis(1'000)) << error;
+    EXPECT_EQ(run(tried(kTries - 1)), storage.clock.now() + Millis(1'000)) << error;
   }
   net->script("h", {[]() -> DeliveryResult { throw std::bad_alloc(); }});
-  EXPECT_EQ(run(tried(kMaxTries - 1)), storage.clock.now() + Millis(1'000));
+  EXPECT_EQ(run(tried(kTries - 1)), storage.clock.now() + Millis(1'000));
   EXPECT_THAT(outbox.calls(), Each("reschedule a.1 1000"));
   EXPECT_THAT(outbox.numbers(), IsEmpty());
   EXPECT_THAT(storage.log.text(), HasSubstr("no try is counted; this machine lacks something: socket: Too many open"));
@@ -108,7 +127,7 @@ TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNotATryAndIsOverInASecond) {
 
 TEST_F(DeliveryTaskTest, ASystemErrorOtherThanALackIsAFailedCall) {
   net->script("h", {[]() -> DeliveryResult { throw std::system_error(EPERM, std::generic_category(), "socket"); }});
-  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
+  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kPause);
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 socket: Operation not permitted"));
 }
 
@@ -196,7 +215,7 @@ TEST_F(DeliveryTaskTest, BothWaysOfATransportJudgeAnExceptionAlike) {
 
 // A process may die between the record of a call and the following step.
 TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAFurtherCall) {
-  EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
+  EXPECT_EQ(run(tried(kTries)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned"));
   Delivery delivered = tried(1);
   delivered.attempts.push_back({{}, 200, Millis(1), std::nullopt, "ok"});
@@ -207,7 +226,7 @@ TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAFurtherCall) {
 }
 
 TEST_F(DeliveryTaskTest, AReplayIsCalledAgainDespiteTheRecord) {
-  Delivery replayed = tried(kMaxTries, std::nullopt);
+  Delivery replayed = tried(kTries, std::nullopt);
   replayed.tries = 0;
   EXPECT_EQ(run(std::move(replayed)), std::nullopt);
   EXPECT_EQ(net->seen().size(), 1U);

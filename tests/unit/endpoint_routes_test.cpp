@@ -60,9 +60,9 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
   EXPECT_EQ(member(made, "workersMin"), "0");
   EXPECT_EQ(member(made, "createdAt"), "\"2026-01-01T00:00:00.000Z\"");
   EXPECT_EQ(member(made, "image"), "\"plugin/echo\"");
-  EXPECT_EQ(
-      member(made, "inForce"),
-      R"({"queuePolicy":"arrival","filters":[],"maxStuck":2,"maxQueued":1000000,"retention":{"run":1800000,"runsync":60000}})");
+  EXPECT_EQ(member(made, "inForce"),
+            R"({"queuePolicy":"arrival","filters":[],"maxStuck":2,"maxQueued":1000000,"retention":{"run":1800000,)"
+            R"("runsync":60000,"failed":0},"webhookRetries":{"attempts":3,"pause":10000,"factor":1}})");
   EXPECT_EQ(member(made, "release"), R"({"version":1,"state":"complete"})");
   EXPECT_EQ(member(made, "template"), "") << "the template is included only on demand";
   EXPECT_EQ(member(made, "workers"), "") << "the workers are included only on demand";
@@ -76,9 +76,18 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
 TEST_F(EndpointRoutesTest, ValuesSetByTheEndpointAreInForce) {
   const ApiResponse made =
       call("POST", "/v1/endpoints", R"({"templateId":")" + template_ + R"(","retention":{"run":5000},"workersMax":4})");
-  EXPECT_EQ(
-      member(made, "inForce"),
-      R"({"queuePolicy":"arrival","filters":[],"maxStuck":4,"maxQueued":1000000,"retention":{"run":5000,"runsync":60000}})");
+  EXPECT_EQ(member(made, "inForce"),
+            R"({"queuePolicy":"arrival","filters":[],"maxStuck":4,"maxQueued":1000000,"retention":{"run":5000,)"
+            R"("runsync":60000,"failed":0},"webhookRetries":{"attempts":3,"pause":10000,"factor":1}})");
+}
+
+TEST_F(EndpointRoutesTest, WebhookRetriesAndFailuresOfTheEndpointAreInForce) {
+  const ApiResponse made =
+      call("POST", "/v1/endpoints",
+           R"({"templateId":")" + template_ +
+               R"(","retention":{"failed":604800000},"webhookRetries":{"attempts":8,"factor":3}})");
+  EXPECT_THAT(member(made, "inForce"), HasSubstr(R"("failed":604800000},"webhookRetries":{"attempts":8,"pause":10000,)"
+                                                 R"("factor":3})"));
 }
 
 TEST_F(EndpointRoutesTest, EachWrongFieldIsNamed) {

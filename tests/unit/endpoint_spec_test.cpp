@@ -18,7 +18,8 @@ constexpr const char* kDefaultRecord =
     R"("scalerValue":4,"executionTimeoutMs":600000,"flashboot":false,"computeType":"GPU","gpuCount":1,"gpuTypeIds":[],)"
     R"("allowedCudaVersions":[],"minCudaVersion":"","cpuFlavorIds":[],"vcpuCount":2,"dataCenterIds":[],)"
     R"("networkVolumeId":"","networkVolumeIds":[],"maxAttempts":3,"stopGraceMs":5000,"maxStuck":null,)"
-    R"("isolation":"thread","maxQueued":null,"queuePolicy":"","filters":null,"retention":{},"rateLimits":{},"webhookSecret":"",)"
+    R"("isolation":"thread","maxQueued":null,"queuePolicy":"","filters":null,"retention":{},"webhookRetries":{},)"
+    R"("rateLimits":{},"webhookSecret":"",)"
     R"("createdAt":"","userId":"","version":1,"static":false,"paused":false,"env":{},"instanceIds":[],)"
     R"("templateRecord":0,"deleting":false,"sealed":""})";
 

@@ -68,9 +68,10 @@ TEST(FieldSchemas, TheFieldsOfTheTableComeBeforeTheOthers) {
 
 TEST(FieldSchemas, ARequestOfCreationHasDefaultsAndNulls) {
   const std::string schema = withFields("EndpointInput", "{}");
-  EXPECT_THAT(schema, StartsWith(R"({"required":["templateId"],"properties":)"));
+  EXPECT_THAT(schema, StartsWith(R"({"properties":{"id":{"type":["string","null"],)"));
   EXPECT_THAT(schema, HasSubstr(R"("workersMax":{"type":["integer","null"],"minimum":0,"maximum":10000,"default":3,)"));
-  EXPECT_THAT(schema, HasSubstr(R"("templateId":{"type":"string","minLength":1,"maxLength":64,"description":)"));
+  EXPECT_THAT(schema,
+              HasSubstr(R"("imageName":{"type":["string","null"],"minLength":1,"maxLength":512,"description":)"));
   EXPECT_THAT(schema, HasSubstr(R"("computeType":{"enum":["GPU","CPU",null],"default":"GPU",)"));
   EXPECT_THAT(schema,
               HasSubstr(R"("retention":{"type":["object","null"],"properties":{"run":{"type":["integer","null"],)"));

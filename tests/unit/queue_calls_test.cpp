@@ -29,7 +29,7 @@ TEST_F(QueueCallsTest, BothMountsHaveTheSameRoutes) {
   std::vector<std::string> sdk;
   for (const std::string& route : router_.list()) {
     const std::size_t at = route.find("/sdk/v2/");
-    if (at == std::string::npos) plain.push_back(route);
+    if (at == std::string::npos && route != "GET /v1/jobs") plain.push_back(route);
     if (at != std::string::npos) sdk.push_back(route.substr(0, at) + route.substr(at + 4));
   }
   EXPECT_EQ(plain, sdk);
@@ -75,11 +75,15 @@ TEST_F(QueueCallsTest, RequestsAreListedNewestFirst) {
   runJob("a", Completed{"1"});
   storage_.insert("b");
   expectAnswer(requests(), 200,
-               R"({"requests":[{"id":"b","status":"IN_QUEUE"},)"
-               R"({"id":"a","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w"}],)"
+               R"({"requests":[{"id":"b","status":"IN_QUEUE","createdAt":"2026-01-01T00:00:00.000Z","keyId":""},)"
+               R"({"id":"a","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w",)"
+               R"("createdAt":"2026-01-01T00:00:00.000Z","startedAt":"2026-01-01T00:00:00.000Z",)"
+               R"("endedAt":"2026-01-01T00:00:00.000Z","keyId":""}],)"
                R"("total":2,"offset":0,"limit":50,"hasMore":false})");
-  expectAnswer(requests({{"status", "IN_QUEUE"}}), 200,
-               R"({"requests":[{"id":"b","status":"IN_QUEUE"}],"total":1,"offset":0,"limit":50,"hasMore":false})");
+  expectAnswer(
+      requests({{"status", "IN_QUEUE"}}), 200,
+      R"({"requests":[{"id":"b","status":"IN_QUEUE",)"
+      R"("createdAt":"2026-01-01T00:00:00.000Z","keyId":""}],"total":1,"offset":0,"limit":50,"hasMore":false})");
   expectAnswer(requests({{"status", "FAILED"}}), 200,
                R"({"requests":[],"total":0,"offset":0,"limit":50,"hasMore":false})");
 }
@@ -87,14 +91,21 @@ TEST_F(QueueCallsTest, RequestsAreListedNewestFirst) {
 TEST_F(QueueCallsTest, ALongListComesInPages) {
   for (const char* id : {"a", "b", "c"}) storage_.insert(id);
   const ApiResponse first = requests({{"limit", "2"}});
-  EXPECT_THAT(first.body, HasSubstr(R"([{"id":"c","status":"IN_QUEUE"},{"id":"b","status":"IN_QUEUE"}],)"
-                                    R"("total":3,"offset":0,"limit":2,"hasMore":true,"cursor":)"));
+  EXPECT_THAT(first.body,
+              HasSubstr(R"([{"id":"c","status":"IN_QUEUE",)"
+                        R"("createdAt":"2026-01-01T00:00:00.000Z","keyId":""},{"id":"b","status":"IN_QUEUE",)"
+                        R"("createdAt":"2026-01-01T00:00:00.000Z","keyId":""}],)"
+                        R"("total":3,"offset":0,"limit":2,"hasMore":true,"cursor":)"));
   const std::size_t at = first.body.rfind(':') + 1;
   const std::string cursor = first.body.substr(at, first.body.size() - at - 1);
-  expectAnswer(requests({{"limit", "2"}, {"cursor", cursor}}), 200,
-               R"({"requests":[{"id":"a","status":"IN_QUEUE"}],"total":3,"offset":0,"limit":2,"hasMore":false})");
-  expectAnswer(requests({{"limit", "2"}, {"offset", "2"}}), 200,
-               R"({"requests":[{"id":"a","status":"IN_QUEUE"}],"total":3,"offset":2,"limit":2,"hasMore":false})");
+  expectAnswer(
+      requests({{"limit", "2"}, {"cursor", cursor}}), 200,
+      R"({"requests":[{"id":"a","status":"IN_QUEUE",)"
+      R"("createdAt":"2026-01-01T00:00:00.000Z","keyId":""}],"total":3,"offset":0,"limit":2,"hasMore":false})");
+  expectAnswer(
+      requests({{"limit", "2"}, {"offset", "2"}}), 200,
+      R"({"requests":[{"id":"a","status":"IN_QUEUE",)"
+      R"("createdAt":"2026-01-01T00:00:00.000Z","keyId":""}],"total":3,"offset":2,"limit":2,"hasMore":false})");
 }
 
 TEST_F(QueueCallsTest, AWrongParameterOfTheListIsNamed) {

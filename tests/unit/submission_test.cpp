@@ -78,6 +78,16 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndTheWait) {
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(3'600'000));
 }
 
+TEST_F(SubmissionTest, FailuresStayAsLongAsTheServerOrTheEndpointSays) {
+  EXPECT_FALSE(accepted(R"({"input":{}})").retentionFailed) << "as long as other results";
+  endpoint_.defaults.failedRetention = Millis(9'000);
+  EXPECT_EQ(accepted(R"({"input":{}})").retentionFailed, Millis(9'000));
+  endpoint_.spec.failedRetention = Millis(5'000);
+  EXPECT_EQ(accepted(R"({"input":{}})").retentionFailed, Millis(5'000));
+  endpoint_.spec.failedRetention = Millis(0);
+  EXPECT_FALSE(accepted(R"({"input":{}})").retentionFailed) << "0 of the endpoint wins over the server's time";
+}
+
 TEST_F(SubmissionTest, APolicyWithinTheBoundsIsTaken) {
   const JobSpec job = accepted(
       R"({"input":{},"policy":{"executionTimeout":5000,"ttl":604800000,"lowPriority":true,"priority":-1000}})");

@@ -70,7 +70,7 @@ ExitCode createEndpoint(const Invocation& invocation) {
 
 ExitCode updateEndpoint(const Invocation& invocation) {
   return printEndpoint(invocation, invocation.api.post(endpointPath(invocation) + "/update",
-                                                       formBody(invocation.arguments, endpointOptions())));
+                                                       formBody(invocation.arguments, endpointChanges())));
 }
 
 ExitCode deleteEndpoint(const Invocation& invocation) {

@@ -73,7 +73,7 @@ void printError(const std::string& error, std::ostream& out) {
   }
 }
 
-// The output is the caller's text. The table would change control characters, so the output is written without the
+// Input and output are the caller's text. The table would change control characters, so both are written without the
 // table.
 void printJob(const json::Document& job, std::ostream& out) {
   struct Row {
@@ -86,6 +86,10 @@ void printJob(const json::Document& job, std::ostream& out) {
                            {"reason", "queueReason", ""},
                            {"advice", "queueAdvice", ""},
                            {"position", "queuePosition", ""},
+                           {"created", "createdAt", ""},
+                           {"started", "startedAt", ""},
+                           {"ended", "endedAt", ""},
+                           {"key", "keyId", ""},
                            {"worker", "workerId", ""},
                            {"delay", "delayTime", " ms"},
                            {"execution", "executionTime", " ms"},
@@ -105,7 +109,9 @@ void printJob(const json::Document& job, std::ostream& out) {
   if (error && !isLong) table.add({"error", reason.empty() ? "-" : reason});
   table.print(out);
   if (isLong) printError(reason, out);
-  if (const auto output = job.find("output")) out << "output:\n" << output->raw << '\n';
+  for (const char* body : {"input", "output"}) {
+    if (const auto text = job.find(body)) out << body << ":\n" << text->raw << '\n';
+  }
 }
 
 ExitCode showAnswer(const Invocation& invocation, const std::string& answer) {
@@ -137,7 +143,8 @@ ExitCode runJob(const Invocation& invocation) {
 }
 
 ExitCode showJob(const Invocation& invocation) {
-  const std::string operation = "status/" + ApiClient::segment(invocation.arguments.words[1]);
+  const std::string members = invocation.arguments.has("input") ? "?include=times,input" : "?include=times";
+  const std::string operation = "status/" + ApiClient::segment(invocation.arguments.words[1]) + members;
   return showAnswer(invocation, invocation.api.get(pathOf(invocation.arguments.words[0], operation)));
 }
 

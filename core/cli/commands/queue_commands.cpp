@@ -1,8 +1,12 @@
 // `jobqctl health`, `job list` and `purge`: the queue of an endpoint as a whole.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
+#include <utility>
 
+#include "core/base/clock.h"
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/client/table_print.h"
@@ -28,9 +32,25 @@ void printCounters(const Poco::JSON::Object& health, const std::string& group, c
   table.print(out);
 }
 
+/// Returns the time since `createdAt` in its largest unit, such as `3m`, by the clock of this machine.
+std::string ageSince(const std::string& createdAt) {
+  const auto created = fromIso8601(createdAt);
+  if (!created) return "-";
+  const std::int64_t seconds = std::max<std::int64_t>(0, (SystemWallClock().now() - *created).count() / 1'000);
+  constexpr std::pair<std::int64_t, const char*> kUnits[] = {{86'400, "d"}, {3'600, "h"}, {60, "m"}};
+  for (const auto& [length, name] : kUnits) {
+    if (seconds >= length) return std::to_string(seconds / length) + name;
+  }
+  return std::to_string(seconds) + "s";
+}
+
 // Prints a line about the remaining jobs below the table, or no line if the page is the last.
 void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& out) {
   if (!page.optValue("hasMore", false)) return;
+  if (!page.has("total")) {
+    out << "\n--cursor " << cell(page, "cursor") << " shows the next ones.\n";
+    return;
+  }
   const auto next = page.optValue<std::uint64_t>("offset", 0) + shown;
   out << "\n" << shown << " of " << cell(page, "total") << " jobs; --offset " << next << " shows the next ones.\n";
 }
@@ -61,22 +81,30 @@ ExitCode showHealth(const Invocation& invocation) {
 }
 
 ExitCode listJobs(const Invocation& invocation) {
-  std::string path = pathOf(invocation, "requests");
-  char before = '?';
-  for (const char* name : {"status", "limit", "offset"}) {
-    if (!invocation.arguments.has(name)) continue;
-    path += before + std::string(name) + "=" + ApiClient::encode(invocation.arguments.value(name));
-    before = '&';
+  const Arguments& arguments = invocation.arguments;
+  const bool isFiltered = arguments.has("key-id") || arguments.has("prefix") || arguments.has("cursor");
+  if (isFiltered && arguments.has("offset")) {
+    throw CommandError(ExitCode::usage, "--offset does not go with --key-id, --prefix and --cursor: use --cursor");
   }
-  const std::string answer = invocation.api.get(path);
+  std::string query = isFiltered ? "?endpoint=" + ApiClient::encode(arguments.words[0]) : "";
+  constexpr std::pair<const char*, const char*> kParameters[] = {{"status", "status"}, {"limit", "limit"},
+                                                                 {"offset", "offset"}, {"cursor", "cursor"},
+                                                                 {"key-id", "keyId"},  {"prefix", "id"}};
+  for (const auto& [option, parameter] : kParameters) {
+    if (!arguments.has(option)) continue;
+    query += (query.empty() ? "?" : "&") + std::string(parameter) + "=" + ApiClient::encode(arguments.value(option));
+  }
+  const std::string answer = invocation.api.get((isFiltered ? "/v1/jobs" : pathOf(invocation, "requests")) + query);
   if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto page = readObject(answer);
-  if (printIfQuiet(invocation, page->getArray("requests"))) return ExitCode::ok;
-  const auto jobs = objects(page->getArray("requests"));
-  Table table({"JOB", "STATUS", "DELAY MS", "EXECUTION MS", "RETRIES", "WORKER", "ERROR"});
+  const auto list = page->getArray(isFiltered ? "jobs" : "requests");
+  if (printIfQuiet(invocation, list)) return ExitCode::ok;
+  const auto jobs = objects(list);
+  Table table({"JOB", "STATUS", "AGE", "DELAY MS", "EXECUTION MS", "RETRIES", "WORKER", "KEY", "ERROR"});
   for (const auto& job : jobs) {
-    table.add({cell(*job, "id"), cell(*job, "status"), cell(*job, "delayTime"), cell(*job, "executionTime"),
-               cell(*job, "retries"), cell(*job, "workerId"), cell(*job, "error")});
+    table.add({cell(*job, "id"), cell(*job, "status"), ageSince(cell(*job, "createdAt")), cell(*job, "delayTime"),
+               cell(*job, "executionTime"), cell(*job, "retries"), cell(*job, "workerId"), cell(*job, "keyId"),
+               cell(*job, "error")});
   }
   table.print(invocation.out);
   printRest(*page, jobs.size(), invocation.out);

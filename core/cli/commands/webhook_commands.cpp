@@ -25,13 +25,16 @@ ExitCode listWebhooks(const Invocation& invocation) {
     const char* name;
   };
   std::string query;
-  for (const auto& [option, name] : {Parameter{"job", "jobId"}, {"endpoint", "endpointId"}, {"limit", "limit"}}) {
+  for (const auto& [option, name] :
+       {Parameter{"job", "jobId"}, {"endpoint", "endpointId"}, {"state", "state"}, {"limit", "limit"}}) {
     if (!invocation.arguments.has(option)) continue;
     query +=
         (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::encode(invocation.arguments.value(option));
   }
-  if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
-    throw CommandError(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
+  if (query.empty() || query.starts_with("?limit=")) {
+    throw CommandError(
+        ExitCode::usage,
+        "webhook list needs --job ID, --endpoint ID or --state STATE: name a job, an endpoint or a state");
   }
   const std::string answer = invocation.api.get(kWebhooksPath + query);
   if (printIfJson(invocation, answer)) return ExitCode::ok;

@@ -58,7 +58,7 @@ bool isAnswer(Place place) { return place == Place::answer || place == Place::sp
 
 bool hasField(Place place, FieldUse use) {
   if (isAnswer(place)) return isAnswered(use);
-  return isAccepted(use) && (place != Place::change || use != FieldUse::creation);
+  return isAccepted(use) && (place != Place::change || !isFixed(use));
 }
 
 bool isRequired(Place place, const FieldFacts& field) {
@@ -105,7 +105,8 @@ void writeKeywords(json::ObjectWriter& out, const std::string& keywords) {
 
 // Documents of generators have no default that is an object: such clients cannot be imported.
 void writeDefault(json::ObjectWriter& out, const FieldFacts& field) {
-  const bool hasNone = field.use == FieldUse::secret || !field.defaultText.empty() || field.defaultValue == "null";
+  const bool hasNone = field.use == FieldUse::secret || field.use == FieldUse::making || !field.defaultText.empty() ||
+                       field.defaultValue == "null";
   if (!hasNone && field.defaultValue.front() != '{') out.raw("default", field.defaultValue);
 }
 

@@ -172,6 +172,7 @@ void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
     context.route = match->route;
     context.refusals = match->route->refusals.get();
     apiRequest.params = std::move(match->params);
+    if (match->route->queryIsPath) apiRequest.params.insert(apiRequest.query.begin(), apiRequest.query.end());
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
     if ((context.refusal = answerPreflight(head, wrong->allow))) return;
     context.refusal =

@@ -39,6 +39,7 @@ struct Route {
   std::shared_ptr<const RefusalChange> refusals{};  ///< null: a refusal is the answer
   bool hasHead = true;                              ///< false: GET does not include HEAD
   bool isQuick = false;                             ///< never blocks where ConnectedClient::mayBlock() is false
+  bool queryIsPath = false;                         ///< the parameters of the query count as placeholders, too
   bool isProbe = false;                             ///< never blocks, and is answered also where no thread is free
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "jobs.h"
+#include "storage_sql/listing.h"
 #include "storage_sql/rows.h"
 #include "storage_sql/tally.h"
 #include "writes/counters.h"
@@ -42,16 +43,19 @@ std::optional<Millis> headWait(Connection& connection, std::string_view endpoint
 
 // A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
 // character.
-#define JOBQ_MYSQL_LISTED "SELECT " JOBQ_MYSQL_JOB ", job.num, SUBSTR(job_output.error, 1, 2048) FROM job "
-#define JOBQ_MYSQL_PAGE                                                                                   \
-  "LEFT JOIN job_output ON job_output.num = job.num WHERE job.endpoint = ? AND (? OR job.state = ?) AND " \
-  "job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?"
+#define JOBQ_MYSQL_LISTED \
+  "SELECT " JOBQ_MYSQL_JOB ", job.num, SUBSTR(job_output.error, 1, 2048), job_input.api_key FROM job "
+#define JOBQ_MYSQL_LISTED_BODIES \
+  "LEFT JOIN job_output ON job_output.num = job.num LEFT JOIN job_input ON job_input.num = job.num "
+#define JOBQ_MYSQL_PAGE "job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?"
 
 const char* listStatement(const JobFilter& filter) {
-  if (!filter.state) return JOBQ_MYSQL_LISTED "FORCE INDEX (job_of_endpoint) " JOBQ_MYSQL_PAGE;
-  return JOBQ_MYSQL_LISTED
-      "FORCE INDEX (job_of_state) LEFT JOIN job_output ON job_output.num = job.num WHERE job.endpoint = ? AND "
-      "? = 0 AND job.state = ? AND job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?";
+  if (!filter.state) {
+    return JOBQ_MYSQL_LISTED "FORCE INDEX (job_of_endpoint) " JOBQ_MYSQL_LISTED_BODIES
+                             "WHERE job.endpoint = ? AND (? OR job.state = ?) AND " JOBQ_MYSQL_PAGE;
+  }
+  return JOBQ_MYSQL_LISTED "FORCE INDEX (job_of_state) " JOBQ_MYSQL_LISTED_BODIES
+                           "WHERE job.endpoint = ? AND ? = 0 AND job.state = ? AND " JOBQ_MYSQL_PAGE;
 }
 
 void glanceAtSome(Connection& connection, std::span<const JobId> ids, Instant now,
@@ -77,24 +81,28 @@ std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const s
   return found;
 }
 
-std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) {
   const auto most =
       static_cast<std::int64_t>(std::min<std::uint64_t>(mostBytes, std::numeric_limits<std::int64_t>::max()));
   return readers_.read([&](Connection& connection) -> std::optional<Job> {
     Query query = connection.query(
         "SELECT " JOBQ_MYSQL_JOB
         ", job_output.error, job_progress.progress, IF(LENGTH(job_output.output) > ?, NULL, job_output.output), "
-        "IFNULL(LENGTH(job_output.output), 0) FROM job "
+        "IFNULL(LENGTH(job_output.output), 0), job_input.api_key, "
+        "IF(NOT ? OR LENGTH(job_input.input) > ?, NULL, job_input.input), IF(?, LENGTH(job_input.input), 0) FROM job "
         "LEFT JOIN job_output ON job_output.num = job.num LEFT JOIN job_progress ON job_progress.num = job.num "
-        "WHERE job.id = ? AND job.endpoint = ? AND job.expires_at > ?");
-    if (!query.bind(most, key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+        "LEFT JOIN job_input ON job_input.num = job.num WHERE job.id = ? AND job.endpoint = ? AND job.expires_at > ?");
+    const bool withInput = extent == JobExtent::input;
+    query.bind(most, withInput, most, withInput, key.id, key.endpoint, clock_.now());
+    if (!query.next()) return std::nullopt;
     Job job = sql::jobOf(query);
     job.error = query.text(sql::kJobColumns);
     job.progress = query.text(sql::kJobColumns + 1);
     job.output = query.text(sql::kJobColumns + 2);
-    const std::uint64_t bytes = query.count(sql::kJobColumns + 3) + job.progress.size();
-    if (bytes > mostBytes) boundBodies(job, 0);
-    job.bodyBytes = bytes;
+    job.apiKeyId = query.text(sql::kJobColumns + 4);
+    job.input = query.text(sql::kJobColumns + 5);
+    job.bodyBytes = query.count(sql::kJobColumns + 3) + job.progress.size() + query.count(sql::kJobColumns + 6);
+    if (job.bodyBytes > mostBytes) dropBodies(job);
     return job;
   });
 }
@@ -126,18 +134,13 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
+    PageWindow rest = window;
+    rest.offset = 0;  // the database skips the rows, because a connection keeps all rows of an answer
+    sql::PageBuilder builder(page, filter, rest);
     Query query = connection.query(listStatement(filter));
-    query.bind(filter.endpoint, !filter.state, filter.state.value_or(JobState::inQueue), before, now, window.limit + 1,
+    query.bind(filter.endpoint, !filter.state, filter.state.value_or(JobState::inQueue), before, now, builder.most(),
                window.offset);
-    std::uint64_t last = 0;
-    while (query.next()) {
-      if (page.jobs.size() == window.limit) {
-        page.next = last;
-        break;
-      }
-      page.jobs.emplace_back(sql::jobOf(query)).error = listedError(query.text(sql::kJobColumns + 1));
-      last = query.count(sql::kJobColumns);
-    }
+    builder.addAll(query);
     return page;
   });
 }

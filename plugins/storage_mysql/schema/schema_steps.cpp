@@ -127,7 +127,11 @@ constexpr const char* kFirst[] = {
     "('record_version', 0), ('epoch', 0), ('generator', 0), ('checked', 0), ('probed', 0)",
 };
 
-constexpr SchemaStep kSteps[] = {{kFirst}};
+constexpr const char* kRetentionOfFailures[] = {
+    "ALTER TABLE job ADD COLUMN IF NOT EXISTS retention_failed BIGINT NULL",
+};
+
+constexpr SchemaStep kSteps[] = {{kFirst}, {kRetentionOfFailures}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "bodies/body_files.h"
@@ -37,6 +38,7 @@ struct Claim {
   ClaimedJob job;
   BodyFile inputFile;
   Instant queuedAt{};             // unset for a job that was claimed in the step of its insert
+  std::string apiKeyId{};         // unset for such a job, too
   std::list<LeftOutJob> leftOut;  // one element if the input has to be read, for a job that is left out
 };
 

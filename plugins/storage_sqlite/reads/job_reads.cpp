@@ -7,6 +7,7 @@
 
 #include "jobq/transitions.h"
 #include "jobs.h"
+#include "storage_sql/listing.h"
 #include "storage_sql/rows.h"
 #include "storage_sql/tally.h"
 
@@ -18,17 +19,19 @@ namespace {
   "job.id, job.endpoint, job.state, job.attempt, job.losses, job.retries, job.low, job.submitted_at, " \
   "job.queued_at, job.started_at, job.finished_at, job.expires_at, job.worker"
 
-#define JOBQ_WHOLE_JOB                                                                                          \
-  "SELECT " JOBQ_JOB_COLUMNS                                                                                    \
-  ", ifnull(brief_error, error), progress, ifnull(brief_output, output), output_file, size FROM job LEFT JOIN " \
-  "job_output USING (output_num) "                                                                              \
-  "LEFT JOIN job_progress USING (num) LEFT JOIN body_file ON body_file.id = output_file "
+#define JOBQ_WHOLE_JOB                                                                        \
+  "SELECT " JOBQ_JOB_COLUMNS                                                                  \
+  ", ifnull(brief_error, error), progress, ifnull(brief_output, output), output_file, size, " \
+  "ifnull(brief_key, api_key) FROM job LEFT JOIN job_output USING (output_num) "              \
+  "LEFT JOIN job_progress USING (num) LEFT JOIN job_input USING (num) "                       \
+  "LEFT JOIN body_file ON body_file.id = output_file "
 
 Job wholeJobOf(const CurrentRow& columns) {
   Job job = sql::jobOf(columns);
   job.error = columns.text(sql::kJobColumns);
   job.progress = columns.text(sql::kJobColumns + 1);
   job.output = columns.text(sql::kJobColumns + 2);
+  job.apiKeyId = columns.text(sql::kJobColumns + 5);
   return job;
 }
 
@@ -58,85 +61,46 @@ std::optional<Millis> headWait(Connection& connection, std::string_view endpoint
 
 // A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
 // character.
-#define JOBQ_LISTED_ERROR ", num, substr(CAST(ifnull(brief_error, error) AS BLOB), 1, 2048)"
+#define JOBQ_LISTED \
+  JOBQ_JOB_COLUMNS ", job.num, substr(CAST(ifnull(brief_error, error) AS BLOB), 1, 2048), ifnull(brief_key, api_key) "
+#define JOBQ_LISTED_BODIES "LEFT JOIN job_output USING (output_num) LEFT JOIN job_input USING (num) "
 
 /// Selects the jobs that are not listed yet.
 constexpr char kListUnlisted[] =
-    "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-    " FROM job NOT INDEXED LEFT JOIN job_output USING (output_num) "
+    "SELECT " JOBQ_LISTED "FROM job NOT INDEXED " JOBQ_LISTED_BODIES
     "WHERE num > ?6 AND num < ?5 AND listed = 0 AND endpoint = ?1 AND (?2 IS NULL OR state = ?2) AND expires_at > ?3 "
     "ORDER BY num DESC LIMIT ?4";
 
 /// Selects the listed jobs.
 const char* listStatement(const JobFilter& filter) {
   if (!filter.state) {
-    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
+    return "SELECT " JOBQ_LISTED "FROM job INDEXED BY job_of_endpoint " JOBQ_LISTED_BODIES
            "WHERE listed = 1 AND endpoint = ?1 AND ?2 IS NULL AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
            "?4";
   }
   // Many queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
   if (*filter.state == JobState::inQueue) {
-    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
+    return "SELECT " JOBQ_LISTED "FROM job INDEXED BY job_of_endpoint " JOBQ_LISTED_BODIES
            "WHERE listed = 1 AND endpoint = ?1 AND state = ?2 AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
            "?4";
   }
   // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
   // all rows.
-  return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-         " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (output_num) "
+  return "SELECT " JOBQ_LISTED "FROM job INDEXED BY job_ended " JOBQ_LISTED_BODIES
          "WHERE listed = 1 AND endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?5 AND expires_at > ?3 "
          "ORDER BY num DESC LIMIT ?4";
 }
 
-/// Fills a page with listed rows.
-class PageBuilder {
- public:
-  PageBuilder(JobPage& page, const PageWindow& window) : page_(page), window_(window) {}
-
-  /// Adds the row, unless the row belongs to an earlier page. Returns false if the page is full: the row begins the
-  /// next page.
-  bool add(const CurrentRow& row) {
-    if (skipped_ < window_.offset) {
-      ++skipped_;
-      return true;
-    }
-    if (page_.jobs.size() == window_.limit) {
-      page_.next = last_;
-      return false;
-    }
-    page_.jobs.emplace_back(sql::jobOf(row)).error = listedError(row.text(sql::kJobColumns + 1));
-    last_ = row.count(sql::kJobColumns);
-    return true;
+/// Adds the jobs that have the state in the snapshot, of the jobs in `numbers` below `before`, the newest first.
+void addEach(sql::PageBuilder& builder, Connection& connection, const std::vector<std::int64_t>& numbers,
+             JobState state, std::int64_t before, Instant now) {
+  for (const std::int64_t num : numbers) {
+    if (num >= before) continue;
+    Query query = connection.query("SELECT " JOBQ_LISTED "FROM job " JOBQ_LISTED_BODIES
+                                   "WHERE num = ?1 AND state = ?2 AND expires_at > ?3");
+    if (query.bind(num, state, now).next() && !builder.add(query)) return;
   }
-
-  /// Adds the rows of the query. Returns false if the page is full.
-  bool addAll(Query& query) {
-    while (query.next()) {
-      if (!add(query)) return false;
-    }
-    return true;
-  }
-
-  /// Adds the jobs that have the state in the snapshot, of the jobs in `numbers` below `before`, the newest first.
-  void addEach(Connection& connection, const std::vector<std::int64_t>& numbers, JobState state, std::int64_t before,
-               Instant now) {
-    for (const std::int64_t num : numbers) {
-      if (num >= before) continue;
-      Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-                                     " FROM job LEFT JOIN job_output USING (output_num) "
-                                     "WHERE num = ?1 AND state = ?2 AND expires_at > ?3");
-      if (query.bind(num, state, now).next() && !add(query)) return;
-    }
-  }
-
- private:
-  JobPage& page_;
-  const PageWindow& window_;
-  std::uint64_t last_ = 0;
-  std::uint64_t skipped_ = 0;
-};
+}
 
 /// Returns the numbers of the queued jobs of the endpoint, the newest first, if they are few. The index of the queue
 /// alone is read: a walk along the index of the endpoint would read the rows of all ended jobs between them.
@@ -156,7 +120,16 @@ std::optional<std::vector<std::int64_t>> fewQueued(Connection& connection, std::
 
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
-std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes, JobExtent extent) {
+  if (extent == JobExtent::input) {
+    auto job = find(key, mostBytes, JobExtent::result);
+    auto input = job ? inputs_.read(key, mostBytes - std::min(job->bodyBytes, mostBytes)) : std::nullopt;
+    if (!input) return std::nullopt;  // also for a job that was removed in between
+    job->bodyBytes += input->size;
+    job->input = std::move(input->bytes);
+    if (job->bodyBytes > mostBytes) dropBodies(*job);
+    return job;
+  }
   if (auto ended = ended_.extractJob(key, clock_.now())) {
     makeDurable(writer_, key.id);
     boundBodies(*ended, mostBytes);
@@ -227,24 +200,23 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
-    PageBuilder builder(page, window);
+    sql::PageBuilder builder(page, filter, window);
     if (filter.state == JobState::inProgress) {
-      builder.addEach(connection, running, JobState::inProgress, before, now);
+      addEach(builder, connection, running, JobState::inProgress, before, now);
       return page;
     }
     if (filter.state == JobState::inQueue) {
       if (const auto queued = fewQueued(connection, filter.endpoint, now)) {
-        builder.addEach(connection, *queued, JobState::inQueue, before, now);
+        addEach(builder, connection, *queued, JobState::inQueue, before, now);
         return page;
       }
     }
     // Each job that is not listed is newer than every listed one.
-    const std::size_t most = window.offset + window.limit + 1;
     Query unlisted = connection.query(kListUnlisted);
-    unlisted.bind(filter.endpoint, filter.state, now, most, before, listed);
+    unlisted.bind(filter.endpoint, filter.state, now, builder.most(), before, listed);
     if (!builder.addAll(unlisted)) return page;
     Query query = connection.query(listStatement(filter));
-    query.bind(filter.endpoint, filter.state, now, most, before);
+    query.bind(filter.endpoint, filter.state, now, builder.most(), before);
     builder.addAll(query);
     return page;
   });

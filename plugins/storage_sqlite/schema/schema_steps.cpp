@@ -292,9 +292,21 @@ ALTER TABLE job ADD COLUMN brief_error TEXT;
 ALTER TABLE job ADD COLUMN brief_output BLOB;
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
-                                 {kEndedOnly},      {kBodyFiles},          {kLateEntries},  {kBriefJobs}};
+constexpr char kRetentionOfFailures[] = "ALTER TABLE job ADD COLUMN retention_failed INTEGER;";
+
+constexpr SchemaStep kSteps[] = {{kFirst},
+                                 {kTimedLeasesOnly},
+                                 {kLinesOfHosts},
+                                 {kClaimsOfDeliveries},
+                                 {kOwedByEndpoint},
+                                 {kCountsOfDeliveries},
+                                 {kIdsOfCalls},
+                                 {kHolders},
+                                 {kEndedOnly},
+                                 {kBodyFiles},
+                                 {kLateEntries},
+                                 {kBriefJobs},
+                                 {kRetentionOfFailures}};
 
 }  // namespace
 

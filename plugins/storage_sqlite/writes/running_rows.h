@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,8 +23,9 @@ struct RunningRow {
   EndpointId endpoint;
   Instant deadline{};  // of the execution
   WorkerId worker{};   // empty: the job was claimed before the storage was opened
-  Instant queuedAt{};  // this and the next are unknown if `worker` is empty
+  Instant queuedAt{};  // this and the next two are unknown if `worker` is empty
   Instant startedAt{};
+  std::string apiKeyId{};
 };
 
 /// Running jobs by their numbers. In RunningRows each entry has a value; in RunningChanges, no value stands for a job

@@ -160,8 +160,8 @@ constexpr void describePolicy(Writer writer) {
   JOBQ_CLOSED(QueuePolicy);
   JOBQ_CLOSED(JobPolicy, executionTimeout, ttl, lowPriority, priority);
   // Closed although a policy only reads a JobSpec: a storage plugin passes a copy of its own to the policy.
-  JOBQ_CLOSED(JobSpec, id, endpoint, apiKeyId, input, webhook, s3Config, policy, retention, maxAttempts, delay, retry,
-              traceparent, retentionFailed);
+  JOBQ_CLOSED(JobSpec, id, endpoint, apiKeyId, input, webhook, s3Config, policy, retention, maxAttempts,
+              retentionFailed, delay, retry, traceparent);
   JOBQ_CLOSED(RetryPolicy, most, initial, maxDelay, afterTimeout);
   JOBQ_CLOSED(GroupState, lastRank, lowestWaiting);
 }
@@ -226,7 +226,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED_ENUM(JobState, inQueue, inProgress, completed, failed, cancelled, timedOut);
   JOBQ_CLOSED(JobKey, endpoint, id);
   JOBQ_CLOSED(Job, id, endpoint, apiKeyId, state, attempt, losses, retries, lowPriority, submittedAt, queuedAt,
-              startedAt, finishedAt, expiresAt, workerId, output, progress, error, bodyBytes);
+              startedAt, finishedAt, expiresAt, workerId, output, progress, error, input, bodyBytes);
   JOBQ_CLOSED(LeaseRef, job, attempt);
   JOBQ_CLOSED(Completed, output);
   JOBQ_CLOSED(Failed, error, output);
@@ -250,8 +250,9 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(NotFound);
   JOBQ_VARIANT(CancelResult, Cancelled, WrongState, NotFound);
   JOBQ_VARIANT(RequeueResult, Requeued, WrongState, NotFound);
-  JOBQ_CLOSED(JobFilter, endpoint, state);
+  JOBQ_CLOSED(JobFilter, endpoint, state, apiKeyId, idPrefix);
   JOBQ_CLOSED(PageWindow, offset, limit, cursor);
+  JOBQ_OPEN_ENUM(JobExtent, result, input);
   JOBQ_CLOSED(JobPage, jobs, total, next);
   JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headWait);
   JOBQ_CLOSED(JobSummary, state, attempt, chunks);

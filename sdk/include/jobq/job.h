@@ -75,19 +75,21 @@ struct JobSpec {
   JobPolicy policy;
   Millis retention{1'800'000};    ///< time for which a result stays after the end of the job
   std::uint32_t maxAttempts = 3;  ///< number of losses at which a job is FAILED instead of queued again
+  /// Time for which a FAILED or TIMED_OUT job stays after its end, also beyond its ttl; a retry then begins a new ttl.
+  /// Empty for `retention`.
+  std::optional<Millis> retentionFailed;
 
   // Planned: every storage refuses a job with one of these values (planned.h).
-  Millis delay{0};                        ///< time after the submission in which no claim takes the job
-  std::optional<RetryPolicy> retry;       ///< automatic retries; empty for none
-  std::string traceparent;                ///< W3C trace context of the submission; empty for none
-  std::optional<Millis> retentionFailed;  ///< `retention` of a job that is FAILED or TIMED_OUT; empty for `retention`
+  Millis delay{0};                   ///< time after the submission in which no claim takes the job
+  std::optional<RetryPolicy> retry;  ///< automatic retries; empty for none
+  std::string traceparent;           ///< W3C trace context of the submission; empty for none
 };
 
-/// A job as a query returns the job, without input, webhook and s3Config.
+/// A job as a query returns the job, without webhook and s3Config.
 struct Job {
   JobId id;
   EndpointId endpoint;
-  std::string apiKeyId;  ///< Planned: id of the API key of the submission; empty until then
+  std::string apiKeyId;  ///< id of the API key of the submission
   JobState state = JobState::inQueue;
   std::uint32_t attempt = 0;  ///< fencing token: grows with every claim, retry, loss and release
   std::uint32_t losses = 0;   ///< workers lost during a run since the submission or the last retry
@@ -102,10 +104,11 @@ struct Job {
   std::string output;                 ///< JSON text; empty for none
   std::string progress;               ///< JSON text of the last progress report of this attempt; empty for none
   std::string error;                  ///< message of a FAILED or TIMED_OUT job
-  std::uint64_t bodyBytes = 0;        ///< set by JobStore::find(): size of output and progress, also if left out
+  std::string input;                  ///< JSON text; only from JobStore::find() with JobExtent::input
+  std::uint64_t bodyBytes = 0;        ///< set by JobStore::find(): size of the asked bodies, also if left out
 
-  /// Returns false if JobStore::find() has left out output and progress.
-  bool isWhole() const noexcept { return output.size() + progress.size() >= bodyBytes; }
+  /// Returns false if JobStore::find() has left out the bodies.
+  bool isWhole() const noexcept { return output.size() + progress.size() + input.size() >= bodyBytes; }
 };
 
 /// The right to report about a job, valid while the job is IN_PROGRESS under exactly this attempt.

@@ -1,6 +1,7 @@
 // Store of jobs, as callers see jobs. The rules for every store (threads, exceptions, absent jobs) are in storage.h.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -86,22 +87,32 @@ struct NotFound {};
 using CancelResult = std::variant<Cancelled, WrongState, NotFound>;
 using RequeueResult = std::variant<Requeued, WrongState, NotFound>;
 
-/// Selection of jobs for list(): all jobs of an endpoint, or its jobs in one state.
+/// Selection of jobs for list(): all jobs of an endpoint, or its jobs with the other values.
 struct JobFilter {
   EndpointId endpoint;
-  std::optional<JobState> state;
+  std::optional<JobState> state{};
+  std::string apiKeyId{};  ///< only jobs that this API key submitted; empty for any
+  std::string idPrefix{};  ///< only jobs whose id begins so; empty for any
+
+  /// Returns whether a job of the API key `key` with the id matches, in any state.
+  bool matches(std::string_view id, std::string_view key) const {
+    return (apiKeyId.empty() || key == apiKeyId) && id.starts_with(idPrefix);
+  }
 };
+/// Number of jobs without the API key or the prefix of a filter that list() may pass over for one page, at least.
+inline constexpr std::size_t kMostPassedOver = 10'000;
+
 /// Begin and length of a page. A cursor costs the same at any depth; an offset costs as much as the jobs that are
 /// skipped.
 struct PageWindow {
-  std::size_t offset = 0;
+  std::size_t offset = 0;    ///< jobs of the endpoint and the state to skip, with any API key and id
   std::size_t limit = 50;    ///< greatest number of jobs in the page
   std::uint64_t cursor = 0;  ///< JobPage::next of the preceding page; 0 for the newest job
 };
 /// A page of a list of jobs.
 struct JobPage {
-  std::vector<Job> jobs;   ///< newest submission first; without output and progress, the error cut by listedError()
-  std::size_t total = 0;   ///< jobs that match the filter, on all pages
+  std::vector<Job> jobs;   ///< newest submission first; without bodies, the error cut by listedError()
+  std::size_t total = 0;   ///< jobs of the endpoint and the state, on all pages, with any API key and id
   std::uint64_t next = 0;  ///< cursor of the next page; 0 after the last page
 };
 
@@ -117,13 +128,22 @@ inline std::string listedError(std::string_view error) {
   return std::string(error.substr(0, end)) + "...";
 }
 
+/// Leaves out the bodies of `job`.
+inline void dropBodies(Job& job) {
+  for (std::string* body : {&job.output, &job.progress, &job.input}) std::string().swap(*body);  // frees the memory
+}
+
 /// Sets Job::bodyBytes, and leaves out the bodies of `job` if they have more than `mostBytes` bytes.
 inline void boundBodies(Job& job, std::uint64_t mostBytes) {
-  job.bodyBytes = job.output.size() + job.progress.size();
-  if (job.bodyBytes <= mostBytes) return;
-  std::string().swap(job.output);  // an assignment would keep the memory
-  std::string().swap(job.progress);
+  job.bodyBytes = job.output.size() + job.progress.size() + job.input.size();
+  if (job.bodyBytes > mostBytes) dropBodies(job);
 }
+
+/// Bodies that JobStore::find() reads.
+enum class JobExtent {
+  result,  ///< output and progress
+  input    ///< output, progress and input
+};
 
 /// Present state of a job, for the callers that wait for a change.
 struct JobSummary {
@@ -165,6 +185,15 @@ class JOBQ_VISIBLE InsertReceiver {
 
 /// No bound on the bytes of a result.
 inline constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
+
+inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now
+inline constexpr Millis kTtlCeiling{604'800'000};  ///< 7 days from the submission
+
+/// Returns the expiry of a job for JobStore::setTtl() at `now`: now + ttl, at most kTtlCeiling after the submission,
+/// but at least kTtlFloor from now.
+inline Instant expiryByTtl(Instant submittedAt, Instant now, Millis ttl) {
+  return std::max(now + kTtlFloor, std::min(now + std::min(ttl, kTtlCeiling), submittedAt + kTtlCeiling));
+}
 
 /// Operations on jobs for the callers of the API. The storage owns the store.
 class JOBQ_VISIBLE JobStore : public abi::Versioned {
@@ -209,10 +238,11 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
                                                                               std::string_view apiKeyId,
                                                                               const Idempotency& idempotency) = 0;
 
-  /// Returns the job, or an empty optional if the job is absent. Output and progress are left out if both together have
-  /// more than `mostBytes` bytes: the caller provides for the memory of a large output before the output is read. A
-  /// storage reads at most 1 MB of bodies that the result leaves out.
-  [[nodiscard]] virtual std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes) = 0;
+  /// Returns the job with the bodies of `extent`, or an empty optional if the job is absent. All bodies are left out if
+  /// they have more than `mostBytes` bytes together: the caller provides for the memory of a large output before the
+  /// output is read. A storage reads at most 1 MB of bodies that the result leaves out.
+  [[nodiscard]] virtual std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes,
+                                                JobExtent extent = JobExtent::result) = 0;
 
   /// Returns a summary of each job, in the order of `keys`, without reading its bodies; an empty optional for an absent
   /// job. A node asks for all jobs at once that its callers wait for.
@@ -224,10 +254,10 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
   /// losses, output, error, progress, chunks, startedAt, finishedAt and workerId; raises attempt and retries; the
-  /// expiry is submission + ttl again. The caller has read the job as FAILED or TIMED_OUT under the attempt
-  /// `failedAttempt`. Returns Requeued; WrongState if the job has another state under this attempt, or a lower attempt;
-  /// or NotFound. Repeatable: returns Requeued and changes nothing if the job has a higher attempt, because a job
-  /// leaves FAILED and TIMED_OUT by a retry only.
+  /// expiry is that of expiryAfterRetry() (transitions.h). The caller has read the job as FAILED or TIMED_OUT under the
+  /// attempt `failedAttempt`. Returns Requeued; WrongState if the job has another state under this attempt, or a lower
+  /// attempt; or NotFound. Repeatable: returns Requeued and changes nothing if the job has a higher attempt, because a
+  /// job leaves FAILED and TIMED_OUT by a retry only.
   [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt,
                                               const QueuePolicy& policy) = 0;
 
@@ -237,12 +267,13 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// what is queued then.
   virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
 
-  /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
-  /// retry do not change that expiry again. Returns the new expiry, or an empty optional if the job is absent.
-  /// Repeatable: a repeated call sets the expiry again.
+  /// Moves the expiry of the job to expiryByTtl(). Completion and retry do not change that expiry again. Returns the
+  /// new expiry, or an empty optional if the job is absent. Repeatable: a repeated call sets the expiry again.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
-  /// Returns one page of the jobs that match `filter`.
+  /// Returns one page of the jobs that match `filter`. A page of a filter with an API key or a prefix may have fewer
+  /// jobs than its limit although more match: the store passes over about kMostPassedOver other jobs, and
+  /// JobPage::next leads on from there.
   [[nodiscard]] virtual JobPage list(const JobFilter& filter, const PageWindow& window) = 0;
 
   /// Returns the counters of the endpoint. The time of the call does not grow with the length of the queue: each
@@ -260,8 +291,5 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// number: a repeated call removes and counts further records.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
 };
-
-inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now
-inline constexpr Millis kTtlCeiling{604'800'000};  ///< 7 days from the submission
 
 }  // namespace jobq

@@ -45,7 +45,7 @@ struct Delivery {
   DeliveryState state = DeliveryState::owed;
   std::string url;
   std::string host;   ///< ReceiverNames::nameOf(url) (receiver_names.h), equal for all deliveries to one receiver
-  Job job;            ///< snapshot of the job at its end
+  Job job;            ///< snapshot of the job at its end, without apiKeyId
   std::string input;  ///< JSON object text
   Instant dueAt{};
   std::uint32_t tries = 0;   ///< attempts recorded since the delivery was owed, or owed again by replay()
@@ -152,9 +152,11 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
 
   /// Returns at most `limit` deliveries of a job, oldest first, with the snapshot but without input and output, the
   /// error cut by listedError(). An empty `endpoint` stands for the job's own endpoint. With an empty `job`, returns
-  /// the deliveries of the endpoint, newest first, with attempts without replies.
-  [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
-                                                   std::size_t limit) = 0;
+  /// the deliveries of the endpoint, newest first, with attempts without replies; with a `state` only those in the
+  /// state, and then an empty `endpoint` stands for all endpoints. The time of a call with a state grows with the
+  /// number of all deliveries. A `state` has no meaning for a job.
+  [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit,
+                                                   std::optional<DeliveryState> state = std::nullopt) = 0;
 
   /// Makes the delivery owed and due at once, in any state, with zero tries; the record stays. Ends the present claim:
   /// a call under way decides nothing any more, and a further call follows. Returns false if the id is unknown.

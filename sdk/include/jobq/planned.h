@@ -14,9 +14,9 @@ namespace jobq {
 
 /// Throws StorageError if the submission has a planned value.
 inline void refusePlanned(const JobSpec& job, const InsertTerms& terms = {}) {
-  if (job.delay > Millis(0) || job.retry || !job.traceparent.empty() || job.retentionFailed || terms.onlyIf) {
+  if (job.delay > Millis(0) || job.retry || !job.traceparent.empty() || terms.onlyIf) {
     throw StorageError("job " + job.id + " has a value that this storage does not know yet: a delay, retries, a " +
-                       "traceparent, a retention of failed jobs, or a condition on a record");
+                       "traceparent, or a condition on a record");
   }
 }
 

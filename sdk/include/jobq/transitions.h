@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -50,6 +51,21 @@ constexpr std::optional<JobState> next(JobState from, Trigger trigger) noexcept 
     if (t.from == from && t.trigger == trigger) return t.to;
   }
   return std::nullopt;
+}
+
+/// Returns the expiry of a job that ends at `now` as `to`, unless setTtl() has set one. `endOfTtl` is the expiry before
+/// the end. A failure with a retention of failures outlives the ttl.
+constexpr Instant expiryAfterEnd(JobState to, Instant now, Instant endOfTtl, Millis retention,
+                                 std::optional<Millis> retentionFailed) noexcept {
+  if (retentionFailed && (to == JobState::failed || to == JobState::timedOut)) return now + *retentionFailed;
+  return endOfTtl < now + retention ? endOfTtl : now + retention;
+}
+
+/// Returns the expiry of a job that a retry queues again at `now`, unless setTtl() has set one. With a retention of
+/// failures a new ttl begins.
+constexpr Instant expiryAfterRetry(Instant submittedAt, Instant now, Millis ttl,
+                                   std::optional<Millis> retentionFailed) noexcept {
+  return (retentionFailed ? now : submittedAt) + ttl;
 }
 
 /// Returns true if the job has ended. At the end of a job, waiting callers are answered and a webhook is owed.

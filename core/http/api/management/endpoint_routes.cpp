@@ -71,6 +71,12 @@ void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const Endpo
   out.object("retention", [&endpoint](json::ObjectWriter& retention) {
     retention.member("run", retentionFor(std::nullopt, endpoint).count());
     retention.member("runsync", retentionFor(kWaitDefault, endpoint).count());
+    retention.member("failed", retentionOfFailures(endpoint).count());
+  });
+  out.object("webhookRetries", [retries = endpoint.webhookRetries()](json::ObjectWriter& inside) {
+    inside.member("attempts", retries.attempts);
+    inside.member("pause", retries.pause.count());
+    inside.member("factor", retries.factor);
   });
 }
 

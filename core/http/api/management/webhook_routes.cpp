@@ -56,18 +56,33 @@ std::string deliveryJson(const Delivery& delivery) {
   });
 }
 
+/// Reads `state`; no value if the parameter is absent.
+Result<std::optional<DeliveryState>> readState(const ApiRequest& request) {
+  const auto text = readText(request, "state");
+  if (!text) return text.failure();
+  if (!request.query.contains("state")) return std::optional<DeliveryState>();
+  for (const DeliveryState state : {DeliveryState::owed, DeliveryState::delivered, DeliveryState::abandoned}) {
+    if (nameOf(state) == *text) return std::optional(state);
+  }
+  return invalid("state must be owed, delivered or abandoned, not " + clipped(*text), "state");
+}
+
 ApiResponse list(OutboxStore& outbox, ApiRequest& request) {
   const auto job = readText(request, "jobId");
   if (!job) return badRequest(request, job.failure());
   const auto endpoint = readText(request, "endpointId");
   if (!endpoint) return badRequest(request, endpoint.failure());
-  if (job->empty() && endpoint->empty()) {
-    return errorResponse(request.path, 400, "jobId or endpointId is missing: name a job or an endpoint");
+  const auto state = readState(request);
+  if (!state) return badRequest(request, state.failure());
+  if (job->empty() && endpoint->empty() && !*state) {
+    return errorResponse(request.path, 400,
+                         "jobId, endpointId or state is missing: name a job, an endpoint or a state");
   }
   const auto limit = readNumber(request, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
   if (!limit) return badRequest(request, limit.failure());
   ListResponse response(request);
-  for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit))) {
+  for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit), *state)) {
+    if (*state && delivery.state != **state) continue;  // of a job
     if (!response.add(deliveryJson(delivery))) break;
   }
   return response.finish();

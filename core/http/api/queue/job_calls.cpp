@@ -1,4 +1,6 @@
 // Calls about one job: /status, /status-sync, /cancel, /retry.
+#include <Poco/StringTokenizer.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "core/base/sha256.h"
+#include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue/event_stream.h"
 #include "core/http/api/queue/queue_calls.h"
@@ -28,25 +31,52 @@ constexpr std::size_t kMostAhead = 100;
 
 // Returns the object of a queued job: the reason for waiting and the position (1 for the next job, 101 for any position
 // beyond 100). Returns no value if the job is no longer queued.
-std::optional<std::string> queuedJobJson(const QueueDeps& deps, const ApiRequest& request, const Job& job) {
+std::optional<std::string> queuedJobJson(const QueueDeps& deps, const ApiRequest& request, const Job& job,
+                                         JobFields more = {}) {
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
   const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*request.endpoint, job.lowPriority);
   const auto advice = deps.workers.advice(*request.endpoint, readerOf(request));
   return json::object([&](json::ObjectWriter& out) {
-    writeJob(out, job);
+    writeJob(out, job, more);
     out.member("queueReason", reason);
     if (advice) out.member("queueAdvice", *advice);
     out.member("queuePosition", *ahead + 1);
   });
 }
 
-ApiResponse present(const QueueDeps& deps, ApiRequest& request, FoundJob found) {
-  while (found.job && found.job->state == JobState::inQueue) {
-    if (auto object = queuedJobJson(deps, request, *found.job)) return {200, *std::move(object)};
-    found = deps.jobs.find(jobOf(request), &request.room);  // the job has left the queue meanwhile
+JobExtent extentOf(JobFields members) { return members.input ? JobExtent::input : JobExtent::result; }
+
+ApiResponse present(const QueueDeps& deps, ApiRequest& request, FoundJob found, JobFields more = {}) {
+  while (found.job && found.hasRoom && found.job->state == JobState::inQueue) {
+    if (auto object = queuedJobJson(deps, request, *found.job, more)) {
+      request.room.noteText(object->size());
+      return {200, *std::move(object)};
+    }
+    found = deps.jobs.find(jobOf(request), &request.room, extentOf(more));  // the job has left the queue meanwhile
   }
-  return found.job ? wholeResponse(request, std::move(found)) : noJob(request);
+  return found.job ? wholeResponse(request, std::move(found), more) : noJob(request);
+}
+
+Poco::StringTokenizer splitNames(const std::string& names) {
+  return {names, ",", Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY};
+}
+
+/// Reads `include`: names of further members, separated by commas.
+Result<JobFields> readMembers(const ApiRequest& request) {
+  const auto names = readText(request, "include");
+  if (!names) return names.failure();
+  JobFields members;
+  for (const std::string& name : splitNames(*names)) {
+    if (name == "input") {
+      members.input = true;
+    } else if (name == "times") {
+      members.times = true;
+    } else {
+      return invalid("include names input, times or both with a comma between them, not " + clipped(name), "include");
+    }
+  }
+  return members;
 }
 
 // Returns the id of the event that shows the job as it is now. Another attempt, state or progress has another id. The
@@ -115,7 +145,13 @@ RouteResult status(const QueueDeps& deps, ApiRequest& request) {
   const JobKey key = jobOf(request);
   const auto ttl = readNumber(request, "ttl", kAnyTtl, OutOfRange::refuse, 0);
   if (!ttl) return badRequest(request, ttl.failure());
+  const auto members = readMembers(request);
+  if (!members) return badRequest(request, members.failure());
   const bool asEvents = asksForEvents(request);
+  if (asEvents && request.query.contains("include")) {
+    return badRequest(request,
+                      invalid("include is for an answer at once: leave it out for a stream of events", "include"));
+  }
   Budget::Reservation place;
   if (auto refusal = asEvents ? admitEventStream(deps, request, place) : countWellFormed(request)) {
     return *std::move(refusal);
@@ -124,7 +160,7 @@ RouteResult status(const QueueDeps& deps, ApiRequest& request) {
     if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(request);
   }
   if (asEvents) return statusEvents(deps, request, std::move(place));
-  return present(deps, request, deps.jobs.find(key, &request.room));
+  return present(deps, request, deps.jobs.find(key, &request.room, extentOf(*members)), *members);
 }
 
 namespace {

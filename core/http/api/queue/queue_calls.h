@@ -20,6 +20,7 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/output_room.h"
+#include "core/model/job_json.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/time.h"
@@ -60,9 +61,12 @@ RouteResult streamObject(const QueueDeps& deps, ApiRequest& request);
 // Defined in log_calls.cpp.
 RouteResult logs(const QueueDeps& deps, ApiRequest& request);
 
+// Defined in list_calls.cpp.
+RouteResult requests(const QueueDeps& deps, ApiRequest& request);
+RouteResult listJobs(const QueueDeps& deps, ApiRequest& request);
+
 // Defined in endpoint_calls.cpp.
 RouteResult health(const QueueDeps& deps, ApiRequest& request);
-RouteResult requests(const QueueDeps& deps, ApiRequest& request);
 RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request);
 
 /// Counts the call towards its rate limit. To be called when parameters and body are known to be good, before the call
@@ -88,7 +92,7 @@ struct WaitSlot {
 
 /// Returns the job, which is not absent, or 503 if there was no room for its output: a large answer occupies memory for
 /// as long as its client takes to read.
-ApiResponse wholeResponse(ApiRequest& request, FoundJob found);
+ApiResponse wholeResponse(ApiRequest& request, FoundJob found, JobFields more = {});
 
 /// Returns the reader of an advice in the answer to the request.
 AdviceReader readerOf(const ApiRequest& request);

@@ -5,7 +5,6 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue/queue_calls.h"
 #include "core/jobs/later_submission.h"
-#include "core/model/job_json.h"
 
 namespace jobq {
 
@@ -30,11 +29,11 @@ Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis
   return Millis(*number);
 }
 
-ApiResponse wholeResponse(ApiRequest& request, FoundJob found) {
+ApiResponse wholeResponse(ApiRequest& request, FoundJob found, JobFields more) {
   if (!found.hasRoom) {
     return noAnswerMemory(request.path, "the status of job " + found.job->id);
   }
-  ApiResponse response{200, jobJson(*found.job)};
+  ApiResponse response{200, jobJson(*found.job, more)};
   found.job.reset();
   request.room.noteText(response.body.size());
   return response;
@@ -110,6 +109,12 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
 }  // namespace
 
 void addQueueRoutes(Router& router, const QueueDeps& deps) {
+  router.add({.methods = {"GET"},
+              .pattern = "/v1/jobs",
+              .scope = Scope::client,
+              .run = [deps](ApiRequest& request) { return listJobs(deps, request); },
+              .operation = Operation::status,
+              .queryIsPath = true});
   mount(router, "/v2/{endpoint}", deps, streamArray);
   QueueDeps lenient = deps;
   lenient.rules.numbers = OutOfRange::clamp;
