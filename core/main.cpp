@@ -23,6 +23,7 @@
 #include "core/process/descriptors.h"
 #include "core/process/heap_keeper.h"
 #include "core/process/process_signals.h"
+#include "core/start_check.h"
 #include "core/storage_wait.h"
 
 namespace {
@@ -116,7 +117,8 @@ int serve(const Options& options, const jobq::Config& config) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
     jobq::Application::check(config, log);
-    std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n";
+    std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n"
+              << jobq::describePrograms(config);
     return 0;
   }
   const jobq::ProcessSignals signals({SIGTERM, SIGINT, SIGHUP});

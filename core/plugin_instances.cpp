@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/config/filter_name.h"
+#include "core/plugin/local_images.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -40,6 +41,8 @@ Result<const QueuePolicy*> PluginInstances::policy(const std::string& name) {
   if (!policy) return policy.failure();
   return *policy;
 }
+
+std::vector<std::string> PluginInstances::localImages() const { return jobq::localImages(host_, deps_.handlerScripts); }
 
 FilterPool& PluginInstances::filter(const std::string& name) {
   {

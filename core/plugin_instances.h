@@ -47,6 +47,7 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   Result<HandlerFactory*> handler(const std::string& name) override;
   Result<const QueuePolicy*> policy(const std::string& name) override;
   FilterPool& filter(const std::string& name) override;
+  std::vector<std::string> localImages() const override;
   const EndpointConfig& defaults() const override { return config_.endpointDefaults; }
 
   bool isSelected(std::string_view kind, std::string_view name) const override;

@@ -12,6 +12,7 @@
 #include "core/endpoints/endpoint_record.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/model/image.h"
+#include "core/plugin/local_images.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/base64.h"
 #include "jobq/error.h"
@@ -24,7 +25,8 @@ namespace {
 // Checks of keys of the configuration with names of plugins as the values.
 class NameChecks {
  public:
-  NameChecks(const PluginHost& host, Mistakes& mistakes) : host_(host), mistakes_(mistakes) {}
+  NameChecks(const PluginHost& host, const std::filesystem::path& handlerScripts, Mistakes& mistakes)
+      : host_(host), localImages_(localImages(host, handlerScripts)), mistakes_(mistakes) {}
 
   // `written` is the value as the configuration has it.
   void need(const std::string& key, PluginKind kind, const std::string& name, const std::string& written) const {
@@ -45,6 +47,9 @@ class NameChecks {
 
   void needHandler(const std::string& key, const std::string& image) const {
     if (const auto good = checkImageName(image); !good) return mistakes_.add(key + " " + good.failure().message());
+    if (const auto good = checkRemoteImage(image, localImages_); !good) {
+      return mistakes_.add(key + " = " + image + " " + good.failure().message());
+    }
     const Image parsed = parseImage(image);
     if (parsed.kind == Image::Kind::plugin) need(key, PluginKind::handler, parsed.name, image);
     if (parsed.kind == Image::Kind::lua) need(key, PluginKind::handler, "lua", image);
@@ -52,6 +57,7 @@ class NameChecks {
 
  private:
   const PluginHost& host_;
+  const std::vector<std::string> localImages_;
   Mistakes& mistakes_;
 };
 
@@ -136,7 +142,7 @@ bool isLoopback(const std::string& host) {
 }  // namespace
 
 void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes) {
-  const NameChecks names(host, mistakes);
+  const NameChecks names(host, config.scriptPath / "handlers", mistakes);
   names.need("storage", PluginKind::storage, config.storage);
   names.need("limiter", PluginKind::rateLimiter, config.limiter);
   names.need("queue.policy", PluginKind::queuePolicy, config.queuePolicy);
@@ -155,6 +161,20 @@ void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes
     }
     if (*endpoint.filters != config.endpointDefaults.filters) names.needFilters(prefix + ".filters", *endpoint.filters);
   }
+}
+
+std::string describePrograms(const Config& config) {
+  std::string lines;
+  for (const EndpointSpec& endpoint : config.endpoints) {
+    const Image image = parseImage(endpoint.image);
+    lines += "endpoint " + endpoint.id + ": " + endpoint.image;
+    if (image.kind == Image::Kind::plugin) lines += ", a handler in the server";
+    if (image.kind == Image::Kind::lua) {
+      lines += ", the script " + (config.scriptPath / "handlers" / (image.name + ".lua")).string();
+    }
+    lines += image.kind == Image::Kind::remote ? ", remote workers\n" : "\n";
+  }
+  return lines;
 }
 
 void checkOrigins(const Config& config) {

@@ -20,6 +20,9 @@ void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes
 /// Throws ConfigError for the first origin of `server.cors.origins` that no browser would send, with the remedy.
 void checkOrigins(const Config& config);
 
+/// Returns a line for each endpoint of the configuration: its image, and where the image runs.
+std::string describePrograms(const Config& config);
+
 /// Checks all files of the configuration. Adds a mistake for each script without a file, and for TLS files that cannot
 /// be used. `config` may have names that are mistakes.
 void checkFiles(const Config& config, Mistakes& mistakes);

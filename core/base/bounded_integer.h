@@ -33,4 +33,13 @@ inline std::optional<std::int64_t> readInteger(const json::Value& value, const R
       std::clamp(std::floor(near), static_cast<double>(range.min), static_cast<double>(range.max)));
 }
 
+/// Returns the end of a refusal of a duration in milliseconds: a question, if the value looks like seconds because the
+/// value itself is too small and the same number of seconds is in the range; else an empty text.
+inline std::string secondsQuestion(const json::Value& value, const Range& range) {
+  constexpr std::int64_t kMillisInSecond = 1'000;
+  const auto number = json::toInteger(value, 1, range.min - 1);
+  if (!number || *number * kMillisInSecond < range.min || *number * kMillisInSecond > range.max) return "";
+  return "; you sent " + std::to_string(*number) + ": milliseconds?";
+}
+
 }  // namespace jobq

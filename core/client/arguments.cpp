@@ -31,10 +31,7 @@ std::string nearestOption(const std::string& given, const std::vector<OptionRow>
 
 std::string nearOf(const std::string& given, const std::vector<std::string>& known) {
   constexpr std::size_t kLongest = 64;  // of a name; the search takes time for longer ones
-  constexpr std::size_t kFarthest = 2;
-  if (given.size() > kLongest) return "";
-  const std::string near(nearest(given, known));
-  return editDistance(given, near) <= std::min(kFarthest, given.size() / 2) ? near : "";
+  return given.size() > kLongest ? std::string() : std::string(nearest(given, known));
 }
 
 std::string Arguments::value(const std::string& option, const std::string& fallback) const {

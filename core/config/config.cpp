@@ -4,12 +4,14 @@
 #include <array>
 #include <string_view>
 
+#include "core/base/words.h"
 #include "core/config/endpoint_id.h"
 #include "core/config/properties.h"
 #include "core/config/server_settings.h"
 #include "core/config/units.h"
 #include "core/process/program_paths.h"
 #include "jobq/error.h"
+#include "jobq/nearest.h"
 #include "jobq/plugin.h"
 
 namespace jobq {
@@ -33,7 +35,8 @@ std::vector<std::string> knownKeys() {
 }
 
 [[noreturn]] void refuseKey(const std::string& key, const std::vector<std::string>& known) {
-  throw ConfigError(key + " is not a setting; the nearest one is " + units::nearest(key, known));
+  throw ConfigError(key + " is not a setting" +
+                    nearestHint(clipped(key), known, ": `jobqd --settings` lists the settings"));
 }
 
 void applyEndpoint(Config& config, const std::string& key, const std::string& value) {

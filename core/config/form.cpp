@@ -3,8 +3,8 @@
 #include <set>
 
 #include "core/base/words.h"
-#include "core/config/units.h"
 #include "jobq/json.h"
+#include "jobq/nearest.h"
 
 namespace jobq {
 namespace {
@@ -119,12 +119,12 @@ Result<std::vector<std::pair<std::string, json::Value>>> presentMembers(const js
 }
 
 Failure unknownMember(const std::string& name, const std::vector<std::string>& known) {
-  return invalid("has no " + clipped(name) + "; the nearest one is " + units::nearest(clipped(name), known));
+  return invalid("has no " + clipped(name) + nearestHint(clipped(name), known, ": leave it out"));
 }
 
 FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known) {
-  return {clipped(name), clipped(name) + " is not a field of " + thing + "; the nearest one is " +
-                             units::nearest(clipped(name), known)};
+  return {clipped(name),
+          clipped(name) + " is not a field of " + thing + nearestHint(clipped(name), known, ": leave it out")};
 }
 
 FieldFault fixedField(const std::string& name, const char* thing) {

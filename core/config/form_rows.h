@@ -72,6 +72,9 @@ FormField<Form> durationField(const char* name, Member member, Millis unit, cons
                               FieldUse use = FieldUse::free) {
   const auto read = [=](Form& form, const json::Value& value) {
     const auto number = readWhole(value, range);
+    if (!number && unit == Millis(1)) {
+      return Result<void>(invalid(number.failure().message() + " milliseconds" + secondsQuestion(value, range)));
+    }
     if (!number) return Result<void>(number.failure());
     std::invoke(member, form) = unit * *number;
     return Result<void>();

@@ -10,7 +10,6 @@
 
 #include "jobq/base64.h"
 #include "jobq/error.h"
-#include "jobq/nearest.h"
 
 namespace jobq::units {
 namespace {
@@ -110,9 +109,5 @@ std::string secret(std::string_view key, std::string_view text) {
 std::string print(Millis duration) { return printWith(duration.count(), kDurations); }
 
 std::string printSize(std::uint64_t bytes) { return printWith(static_cast<std::int64_t>(bytes), kSizes); }
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  return std::string(jobq::nearest(word, candidates));
-}
 
 }  // namespace jobq::units

@@ -43,7 +43,4 @@ std::string secret(std::string_view key, std::string_view text);
 std::string print(Millis duration);
 std::string printSize(std::uint64_t bytes);
 
-/// Returns the candidate nearest to `word` by edit distance, or an empty string without candidates.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-
 }  // namespace jobq::units

@@ -91,6 +91,9 @@ EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver) {
 Result<void> checkImage(const std::string& image, PluginResolver& resolver) {
   EndpointSpec spec;
   spec.image = image;
+  if (const auto good = checkRemoteImage(image, resolver.localImages()); !good) {
+    return invalid(image + " " + good.failure().message());
+  }
   if (const auto release = makeRelease(spec, resolver); !release) return release.failure();
   return {};
 }

@@ -21,7 +21,7 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
 EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver);
 
 /// Fails, with one sentence, if the image cannot run on this server. Succeeds for a name that is neither a
-/// plugin nor a script, because remote workers take the jobs of such an image.
+/// plugin nor a script, nor close to one (checkRemoteImage()), because remote workers take the jobs of such an image.
 Result<void> checkImage(const std::string& image, PluginResolver& resolver);
 
 /// Fails, with one sentence, if one of the filters cannot run on this server.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
@@ -28,6 +29,9 @@ class PluginResolver {
   /// Returns a pool for every name: the pool of a missing filter has a fault and accepts no job. A pool is never
   /// removed, so a caller checks a name before (checkFilterNames()).
   virtual FilterPool& filter(const std::string& name) = 0;
+
+  /// Returns the images that run inside this server now, such as plugin/echo and lua/count_stream.
+  virtual std::vector<std::string> localImages() const = 0;
 
   /// Returns the settings of the server for endpoints without a value of their own. Constant.
   virtual const EndpointConfig& defaults() const = 0;

@@ -6,6 +6,7 @@
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_record.h"
+#include "core/model/image.h"
 
 namespace jobq {
 namespace {
@@ -46,6 +47,13 @@ Result<Template> TemplateService::create(std::string_view body) {
   return form;
 }
 
+// A template may be meant for another server, so its image is checked when an endpoint uses the template.
+void TemplateService::addImageFault(FieldFaults& faults, const Template& form) {
+  const auto good = checkRemoteImage(form.imageName, registry_.resolver().localImages());
+  if (good || checkUnused(form.id)) return;
+  faults.push_back({"imageName", "imageName " + clipped(form.imageName) + " " + good.failure().message()});
+}
+
 Result<Template> TemplateService::update(const std::string& id, std::string_view body) {
   for (;;) {
     const auto record = records_.find(kTemplateKind, id);
@@ -55,6 +63,7 @@ Result<Template> TemplateService::update(const std::string& id, std::string_view
     Template form = before;
     form.removal.clear();
     FieldFaults faults = readRequest(form, body, false);
+    if (form.imageName != before.imageName && !isFaulty(faults, "imageName")) addImageFault(faults, form);
     if (!faults.empty()) return wrong(std::move(faults));
     if (toJson(form) == toJson(before)) return form;
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);

@@ -34,6 +34,7 @@ class TemplateService {
   Result<void> remove(const std::string& id);
 
  private:
+  void addImageFault(FieldFaults& faults, const Template& form);
   Result<void> checkUnused(const std::string& id);
 
   RecordStore& records_;

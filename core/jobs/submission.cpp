@@ -1,6 +1,7 @@
 #include "core/jobs/submission.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,9 +10,9 @@
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/config/policy_fields.h"
-#include "core/config/units.h"
 #include "core/jobs/webhook_url.h"
 #include "jobq/json.h"
+#include "jobq/nearest.h"
 
 namespace jobq {
 namespace {
@@ -48,6 +49,26 @@ Result<void> checkDuplicates(const json::Document& object, const char* what) {
   return {};
 }
 
+constexpr std::array<std::string_view, 5> kBodyKeys{"input", "policy", "webhook", "webhookV2", "s3Config"};
+constexpr std::array<std::string_view, 4> kMisspelledKeys{"input", "webhook", "policy", "s3Config"};
+
+// Returns the unknown keys of the body. A slip in a key that a caller must not lose unseen is refused.
+Result<std::vector<std::string>> findIgnoredKeys(const json::Document& body, bool ignoresNearKeys) {
+  std::vector<std::string> ignored;
+  for (const json::Member& member : body.members) {
+    std::string key = json::decode(member.key);
+    if (member.value.kind == json::Kind::null || std::ranges::count(kBodyKeys, key) > 0) continue;
+    const auto meant = std::ranges::find_if(kMisspelledKeys, [&key](std::string_view known) {
+      return key.size() <= known.size() + 1 && editDistance(key, known) == 1;
+    });
+    if (meant != kMisspelledKeys.end() && !ignoresNearKeys) {
+      return invalid("the body has no key " + json::quoted(key) + ": did you mean " + std::string(*meant) + "?");
+    }
+    ignored.push_back(std::move(key));
+  }
+  return ignored;
+}
+
 // A misspelled executionTimeout would silently run a job for ten minutes. Public clients send only the known fields.
 Failure unknownPolicy(const std::string& key) {
   std::vector<std::string> known;
@@ -56,8 +77,9 @@ Failure unknownPolicy(const std::string& key) {
     known.push_back(field.name);
     all += (known.size() == 1 ? "" : known.size() == policyFields().size() ? " and " : ", ") + field.name;
   }
+  const std::string_view near = nearest(clipped(key), known);
   return invalid("policy has no field " + json::quoted(clipped(key)) + "; its fields are " + all +
-                 "; the nearest one is policy." + units::nearest(clipped(key), known));
+                 (near.empty() ? "" : "; the nearest one is policy." + std::string(near)));
 }
 
 Result<void> checkKnown(const json::Document& policy) {
@@ -81,8 +103,7 @@ Result<void> readField(JobPolicy& policy, const FormField<JobPolicy>& field, con
   }
   const auto done = field.read(policy, read);
   if (done) return done;
-  return invalid("policy." + field.name + " " + done.failure().message() +
-                 (field.facts.unit == "ms" ? " milliseconds" : ""));
+  return invalid("policy." + field.name + " " + done.failure().message());
 }
 
 // Parses an object of the body and refuses a key that occurs twice.
@@ -147,22 +168,25 @@ std::string cutOut(std::string& text, std::string_view part) {
   return std::move(text);
 }
 
-Result<JobSpec> readBody(std::string text, const Endpoint& endpoint, const SubmissionRules& rules) {
+Result<ReadSubmission> readBody(std::string text, const Endpoint& endpoint, const SubmissionRules& rules) {
   const auto parsed = parse(text, "the body");
   if (!parsed) return parsed.failure();
   const json::Document& body = *parsed;
   if (body.root.kind != json::Kind::object) return invalid("the body must be a JSON object with the key input");
   if (const auto good = checkDuplicates(body, "the body"); !good) return good.failure();
+  auto ignored = findIgnoredKeys(body, rules.ignoresNearKeys);
+  if (!ignored) return ignored.failure();
   const auto input = present(body, "input");
   if (!input) return invalid("input is missing: send {\"input\": {...}}");
   if (input->kind != json::Kind::object) return invalid("input must be a JSON object");
-  JobSpec spec;
+  ReadSubmission read{{}, *std::move(ignored)};
+  JobSpec& spec = read.job;
   auto done = assign(spec.policy, readPolicy(body, endpoint, rules.numbers));
   if (done) done = assign(spec.webhook, readWebhook(body, rules));
   if (done) done = assign(spec.s3Config, readS3Config(body));
   if (!done) return done.failure();
   spec.input = cutOut(text, input->raw);
-  return spec;
+  return read;
 }
 
 }  // namespace
@@ -177,11 +201,11 @@ Millis retentionOfFailures(const Endpoint& endpoint) {
   return endpoint.spec.failedRetention.value_or(endpoint.defaults.failedRetention);
 }
 
-Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
-                               std::optional<Millis> syncWait, const SubmissionRules& rules) {
-  auto spec = readBody(std::move(body), endpoint, rules);
-  if (!spec) return spec;
-  JobSpec& job = *spec;
+Result<ReadSubmission> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
+                                      std::optional<Millis> syncWait, const SubmissionRules& rules) {
+  auto submission = readBody(std::move(body), endpoint, rules);
+  if (!submission) return submission;
+  JobSpec& job = submission->job;
   job.id = newJobId(syncWait.has_value());
   job.endpoint = endpoint.spec.id;
   job.apiKeyId = apiKeyId;
@@ -190,7 +214,7 @@ Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const
   const Millis ofFailures = retentionOfFailures(endpoint);
   if (ofFailures > Millis(0)) job.retentionFailed = ofFailures;
   job.maxAttempts = endpoint.spec.maxAttempts;
-  return spec;
+  return submission;
 }
 
 }  // namespace jobq

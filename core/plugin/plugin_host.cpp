@@ -5,10 +5,11 @@
 #include <exception>
 #include <system_error>
 
+#include "core/base/words.h"
 #include "core/config/mistakes.h"
-#include "core/config/units.h"
 #include "core/plugin/plugin_file.h"
 #include "jobq/abi.h"
+#include "jobq/nearest.h"
 
 namespace jobq {
 namespace {
@@ -123,9 +124,7 @@ void PluginHost::checkSettings() const {
   for (const auto& [key, value] : settings_) {
     if (mistakes.isFull()) break;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string near = units::nearest(key, known);
-    mistakes.add(key + " is not a setting of any installed plugin" +
-                 (near.empty() ? "" : "; the nearest one is " + near));
+    mistakes.add(key + " is not a setting of any installed plugin" + nearestHint(clipped(key), known));
   }
   mistakes.throwAny();
 }

@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const SubmissionFixture kFixture;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const auto result = kFixture.read("{\"input\":{},\"policy\":" + text + "}");
-  const JobSpec* job = result ? &*result : nullptr;
+  const JobSpec* job = result ? &result->job : nullptr;
   if (text.find('\0') != std::string::npos) {
     BELIEVE(job == nullptr);
     return 0;

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const SubmissionFixture kFixture;
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const auto result = kFixture.read(body, size % 2 == 1);
-  const JobSpec* job = result ? &*result : nullptr;
+  const JobSpec* job = result ? &result->job : nullptr;
   // RapidJSON takes a NUL for the end.
   if (size > 0 && std::memchr(data, 0, size) != nullptr) {
     BELIEVE(job == nullptr);

@@ -197,6 +197,29 @@ class CommandLineTest(HttpTest):
         done = jobqd("--config", self.idle.file, "--set", "data.dir=elsewhere", "--check")
         assert f"\ndata.dir: {os.path.join(self.idle.folder, 'elsewhere')}\n" in done.stdout
 
+    def test_check_refuses_images_close_to_local_ones(self, subtests):
+        """core/decisions/endpoints.md: an image within two edits of a local one, the bare name of a handler, or with a
+        blank is no image of remote workers."""
+        for image, words in (("Plugin/echo", "is close to plugin/echo"), ("plugins/echo", "is close to plugin/echo"),
+                             ("echo", "is close to plugin/echo"), ("lua:x", "is close to lua/x"),
+                             ("word_frequency", "is close to lua/word_frequency"), ("acme/a b", "has a blank")):
+            with subtests.test(image):
+                done = jobqd("--config", self.idle.file, "--set", f"endpoint.e.image={image}", "--check")
+                assert done.returncode == 1
+                assert f"endpoint.e.image = {image} " in done.stderr
+                assert words in done.stderr
+
+    def test_check_prints_the_program_of_each_endpoint(self):
+        """etc/operation.md: --check prints what each endpoint runs."""
+        done = jobqd("--config", os.path.join(ROOT, "etc/jobq.properties"), "--set", "endpoint.far.image=acme/far:1",
+                     "--set", f"data.dir={self.idle.data}", "--check")
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert "endpoint echo: plugin/echo, a handler in the server" in lines
+        script = os.path.join(ROOT, "scripts/lua/handlers/word_frequency.lua")
+        assert f"endpoint words: lua/word_frequency, the script {script}" in lines
+        assert "endpoint far: acme/far:1, remote workers" in lines
+
     def test_check_asks_selected_plugins_only(self):
         """core/decisions/operations.md: a plugin without a use does not stop the start."""
         done = jobqd("--config", self.idle.file, "--set", "webhook.http.ca=/nonexistent.pem",

@@ -139,7 +139,8 @@ class RefusalTest(TemplateTest):
                              ("dockerStartCommand", "dockerStartCmd"), ("Env", "env"), ("port", "ports")):
             with subtests.test(key=key):
                 assert f"nearest one is {nearest}" in self.refused(key, **{key: "x"})
-        assert re.search(r"nearest", self.refused("k" * 64 + "...", **{"k" * 5000: 1}))
+        assert "nearest one is imageName" in self.refused("image", image="x"), "a shared word is preferred"
+        assert "nearest" not in self.refused("k" * 64 + "...", **{"k" * 5000: 1})
 
     @pytest.mark.parametrize("field", TOLD_ONLY)
     def test_fields_of_the_answer(self, field):

@@ -62,6 +62,7 @@ class NamedPlugins final : public PluginResolver {
     if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
     return *pool;
   }
+  std::vector<std::string> localImages() const override { return {"plugin/echo"}; }
   const EndpointConfig& defaults() const override { return serverDefaults; }
 
   NamedHandlers handlers;

@@ -98,6 +98,7 @@ TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsASingleSentence) {
   EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "the image is accepted, and the jobs wait";
   EXPECT_EQ(checkImage("lua/bad", plugins).failure().message(), "lua/bad cannot run: there is no such script");
   EXPECT_EQ(checkImage("plugin/other", plugins).failure().message(), "there is no handler other");
+  EXPECT_THAT(checkImage("Plugin/echo", plugins).failure().message(), HasSubstr("is close to plugin/echo"));
   EXPECT_TRUE(checkFilters({}, plugins));
   EXPECT_EQ(checkFilters({"gone"}, plugins).failure().message(), "gone cannot run: there is no filter gone");
   EXPECT_FALSE(checkFilters({"a b"}, plugins));

@@ -154,4 +154,25 @@ TEST(Nearest, TakesTheFirstOfEquallyNearNames) {
   EXPECT_EQ(nearest("x", std::vector<std::string>()), "");
 }
 
+TEST(Nearest, PrefersSharedWords) {
+  EXPECT_EQ(nearest("timeout", std::vector<std::string>{"ttl", "priority", "executionTimeout"}), "executionTimeout");
+  EXPECT_EQ(nearest("image", std::vector<std::string>{"name", "env", "imageName"}), "imageName");
+  const std::vector<std::string> workers{"workersMin", "workersMax", "maxAttempts"};
+  EXPECT_EQ(nearest("max-workers", workers), "workersMax") << "the order of words does not count";
+  EXPECT_EQ(nearest("workrsMin", workers), "workersMin") << "a slip of few letters comes first";
+  EXPECT_EQ(nearest("WORKERSMAX", workers), "workersMax") << "upper and lower case are alike";
+  const std::vector<std::string> settings{"server.tls.certificate", "server.host", "storage.wait"};
+  EXPECT_EQ(nearest("tls.cert", settings), "server.tls.certificate") << "the beginning of a word is enough";
+}
+
+TEST(Nearest, NamesNoFarCandidate) {
+  const std::vector<std::string> names{"server.host", "maxQueued", "ttl"};
+  EXPECT_EQ(nearest("server.colour", names), "") << "the section alone says nothing";
+  EXPECT_EQ(nearest("maxColours", names), "") << "a short word says nothing";
+  EXPECT_EQ(nearest("xyz", names), "");
+  EXPECT_EQ(nearestHint("host", names), "; the nearest one is server.host");
+  EXPECT_EQ(nearestHint("xyz", names), "");
+  EXPECT_EQ(nearestHint("xyz", names, ": leave it out"), ": leave it out");
+}
+
 }  // namespace

@@ -216,6 +216,31 @@ TEST(ImageNames, NamesOfScriptsAndHandlersLeadToNoOtherFolder) {
   EXPECT_FALSE(isScriptName(std::string_view("a\0b", 3)));
 }
 
+TEST(ImageNames, OfRemoteWorkersAreNotCloseToLocalOnes) {
+  const std::vector<std::string> local{"lua/words", "plugin/echo"};
+  for (const auto& [wrong, meant] :
+       std::vector<std::pair<std::string, std::string>>{{"Plugin/echo", "plugin/echo"},
+                                                        {"plugins/echo", "plugin/echo"},
+                                                        {"plugin.ech", "plugin/echo"},
+                                                        {"echo", "plugin/echo"},
+                                                        {"words", "lua/words"},
+                                                        {"lua:words", "lua/words"},
+                                                        {"lua:x", "lua/x"},
+                                                        {"LUA/x", "lua/x"},
+                                                        {"Plugins:other", "plugin/other"}}) {
+    const auto checked = checkRemoteImage(wrong, local);
+    ASSERT_FALSE(checked) << wrong;
+    EXPECT_EQ(checked.failure().message(), "names remote workers, and is close to " + meant + ": write " + meant +
+                                               ", or give the image of the workers another name");
+  }
+  for (const char* blank : {" echo", "acme/a b", "acme/a\tb", "acme/a\n"}) {
+    EXPECT_EQ(checkRemoteImage(blank, local).failure().message(), "has a blank or a control character: leave it out");
+  }
+  for (const char* good : {"acme/echo", "lua:5.4", "plug/in/echo:1", "ech", "plugin/other", "plugin/echp"}) {
+    EXPECT_TRUE(checkRemoteImage(good, local)) << good;
+  }
+}
+
 class TemplateRecordTest : public testing::Test {
  protected:
   static std::string faultsOf(const std::string& text) {

@@ -79,6 +79,7 @@ class RouteFixture {
     request.client = &client;
     request.room.use(answers_, "ep");
     RouteResult result = match->route->run(request);
+    warning_ = request.warning;
     if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
     PendingCall& pending = *std::get<std::unique_ptr<PendingCall>>(result);
     return client.whenReady([&] { return pending.poll(request); });
@@ -95,6 +96,7 @@ class RouteFixture {
 
   Router router_;
   Scope scope_ = Scope::none;  ///< scope of the route called last
+  std::string warning_;        ///< warning of the route called last
   EndpointPtr endpoint_;       ///< endpoint of routes with {endpoint}
   ApiKeyPtr key_;
   bool mayBlock_ = true;          ///< the calling thread may block

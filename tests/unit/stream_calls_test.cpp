@@ -68,7 +68,8 @@ TEST_F(StreamCallsTest, AWrongNumberConsumesNoChunk) {
     expectAnswer(call("GET", std::string(mount) + "/ep/stream/a", "", {{"offset", "-1"}}), 400,
                  R"({"error":"offset must be an integer from 0 to 9007199254740992"})");
   }
-  expectAnswer(stream("a", {{"wait", "10"}}), 400, R"({"error":"wait must be an integer from 1000 to 300000"})");
+  expectAnswer(stream("a", {{"wait", "10"}}), 400,
+               R"({"error":"wait must be an integer from 1000 to 300000; you sent 10: milliseconds?"})");
   expectAnswer(stream("a"), 200, R"([{"output":1}])");
 }
 

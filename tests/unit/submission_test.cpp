@@ -12,7 +12,10 @@
 namespace {
 
 using namespace jobq;
+using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class SubmissionTest : public testing::Test {
  protected:
@@ -22,14 +25,14 @@ class SubmissionTest : public testing::Test {
     endpoint_.spec.maxAttempts = 7;
   }
 
-  Result<JobSpec> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
+  Result<ReadSubmission> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     return readSubmission(std::string(body), endpoint_, "key", wait,
-                          SubmissionRules{secrets_, allowPrivate_, schemes_, numbers_});
+                          SubmissionRules{secrets_, allowPrivate_, schemes_, numbers_, ignoresNearKeys_});
   }
   JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     auto result = read(body, wait);
     EXPECT_TRUE(result) << body;
-    return result ? *result : JobSpec{};
+    return result ? result->job : JobSpec{};
   }
   std::string refused(std::string_view body) {
     auto result = read(body);
@@ -40,6 +43,7 @@ class SubmissionTest : public testing::Test {
   bool allowPrivate_ = false;
   std::set<std::string> schemes_{"http", "https"};
   OutOfRange numbers_ = OutOfRange::refuse;
+  bool ignoresNearKeys_ = false;
   SecretBox secrets_;
 };
 
@@ -108,6 +112,11 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithTheRemedy) {
   EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":9999}})"), HasSubstr("policy.ttl must be an integer from 10000"));
   EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":604800001}})"), HasSubstr("604800000 milliseconds"));
   EXPECT_THAT(refused(R"({"input":{},"policy":{"executionTimeout":4999}})"), HasSubstr("from 5000 to 604800000"));
+  EXPECT_EQ(
+      refused(R"({"input":{},"policy":{"executionTimeout":60}})"),
+      "policy.executionTimeout must be an integer from 5000 to 604800000 milliseconds; you sent 60: milliseconds?");
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":10}})"), HasSubstr("; you sent 10: milliseconds?"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":9}})"), EndsWith("604800000 milliseconds")) << "9 s is too short";
   EXPECT_THAT(refused(R"({"input":{},"policy":{"executionTimeout":5000.0}})"), HasSubstr("integer"));
   EXPECT_THAT(refused(R"({"input":{},"policy":{"lowPriority":1}})"), HasSubstr("true or false"));
   EXPECT_THAT(refused(R"({"input":{},"policy":{"priority":1001}})"), HasSubstr("from -1000 to 1000"));
@@ -117,9 +126,33 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithTheRemedy) {
       refused(R"({"input":{},"policy":{"executionTimout":9000}})"),
       HasSubstr("policy has no field \"executionTimout\"; its fields are executionTimeout, ttl, lowPriority and "
                 "priority; the nearest one is policy.executionTimeout"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"timeout":9000}})"),
+              HasSubstr("; the nearest one is policy.executionT"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"colour":1}})"), HasSubstr("lowPriority and priority"))
+      << "none is near";
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":"a","accessId":"b"}})"), HasSubstr("\"accessId\" twice"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":"x"})"), HasSubstr("s3Config must be an object"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
+}
+
+TEST_F(SubmissionTest, ASlipInAKnownKeyIsRefused) {
+  for (const auto& [key, meant] : {std::pair("inputs", "input"),
+                                   {"nput", "input"},
+                                   {"webhok", "webhook"},
+                                   {"polixy", "policy"},
+                                   {"s3config", "s3Config"}}) {
+    const std::string sentence = std::string("the body has no key \"") + key + "\": did you mean " + meant + "?";
+    EXPECT_EQ(refused(std::string("{\"input\":{},\"") + key + "\":1}"), sentence);
+  }
+  EXPECT_EQ(refused(R"({"Input":{}})"), "the body has no key \"Input\": did you mean input?");
+  ignoresNearKeys_ = true;
+  EXPECT_THAT(read(R"({"input":{},"polixy":1})")->ignoredKeys, ElementsAre("polixy"));
+}
+
+TEST_F(SubmissionTest, OtherUnknownKeysAreIgnoredAndListed) {
+  EXPECT_THAT(read(R"({"a":1,"input":{},"inptus":2,"\u0062":3,"webhookV2":null})")->ignoredKeys,
+              ElementsAre("a", "inptus", "b"));
+  EXPECT_THAT(read(R"({"input":{},"inputs":null})")->ignoredKeys, IsEmpty()) << "null counts as absent";
 }
 
 // The scanner needs memory beside the body, and only the body's size is counted: 10 MB of short keys took 124 MB.

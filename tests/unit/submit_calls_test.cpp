@@ -228,9 +228,23 @@ TEST_F(SubmitCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(submit("k", R"({"input":{}})", "/v2/ep/runsync").status, 400);
 }
 
+TEST_F(SubmitCallsTest, IgnoredKeysAreNamedInAWarning) {
+  const auto warningOf = [this](const std::string& body) {
+    const int status = call("POST", "/v2/ep/run", body).status;
+    return std::pair(status, warning_);
+  };
+  EXPECT_EQ(warningOf(kBody), std::pair(200, std::string()));
+  EXPECT_EQ(warningOf(R"({"input":{},"a\"\u00e4":1,"b":2})"),
+            std::pair(200, std::string("299 jobq \"unknown keys were ignored: a???, b\"")));
+  EXPECT_EQ(warningOf(R"({"input":{},"a":1,"b":2,"c":3,"d":4,"e":5})").second,
+            "299 jobq \"unknown keys were ignored: a, b, c and 2 more\"");
+  EXPECT_EQ(warningOf(R"({"inputs":{}})").first, 400);
+  EXPECT_EQ(call("POST", "/sdk/v2/ep/run", R"({"input":{},"inputs":1})").status, 200);
+}
+
 TEST_F(SubmitCallsTest, AWrongWaitStoresNoJob) {
   expectAnswer(call("POST", "/v2/ep/runsync", kBody, {{"wait", "10"}}), 400,
-               R"({"error":"wait must be an integer from 1000 to 300000"})");
+               R"({"error":"wait must be an integer from 1000 to 300000; you sent 10: milliseconds?"})");
   EXPECT_EQ(queued(), 0U);
 }
 

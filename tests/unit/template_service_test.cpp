@@ -46,6 +46,19 @@ TEST_F(TemplateServiceTest, EveryWrongFieldIsNamed) {
   EXPECT_TRUE(storage.real->records().list(kTemplateKind).empty());
 }
 
+TEST_F(TemplateServiceTest, ATemplateInUseGetsNoImageCloseToALocalOne) {
+  const std::string id = createTemplate(node_, "t");
+  EXPECT_EQ(faultsOf(node_.templates.update(id, R"({"imageName":"Plugin/echo"})")), "") << "no endpoint uses it";
+  EXPECT_EQ(faultsOf(node_.templates.update(id, R"({"imageName":"plugin/echo"})")), "");
+  EXPECT_TRUE(node_.endpoints.create(R"({"templateId":")" + id + R"("})"));
+  EXPECT_EQ(
+      faultsOf(node_.templates.update(id, R"({"imageName":"plugins/echo"})")),
+      "imageName: imageName plugins/echo names remote workers, and is close to plugin/echo: write plugin/echo, or "
+      "give the image of the workers another name\n");
+  EXPECT_THAT(faultsOf(node_.templates.update(id, R"({"imageName":"my echo"})")), HasSubstr("has a blank"));
+  EXPECT_EQ(faultsOf(node_.templates.update(id, R"({"imageName":"acme/echo:1"})")), "");
+}
+
 TEST_F(TemplateServiceTest, ACommandWithANulIsRefused) {
   const std::string faults = faultsOf(node_.templates.create(
       R"({"name":"t","imageName":"acme/worker:1","dockerEntrypoint":["a","b\u0000"],"dockerStartCmd":["\u0000"]})"));

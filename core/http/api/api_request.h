@@ -35,6 +35,7 @@ struct ApiRequest {
   ApiKeyPtr key;                                   ///< of routes with a scope
   EndpointPtr endpoint;                            ///< of routes with {endpoint}
   RateLimitGate::Permit permit;                    ///< the place among concurrent calls, until the answer
+  std::string warning;                             ///< value of the header Warning of a success; empty: none
   std::optional<RateLimitStatus> rateLimitStatus;  ///< values of the RateLimit-* headers
   ConnectedClient* client = nullptr;               ///< set when the route runs
 };

@@ -25,6 +25,14 @@ std::optional<std::int64_t> readDigits(std::string_view digits) {
   return number;
 }
 
+// Returns the JSON value in a parameter. Blanks around the value make it invalid.
+std::optional<json::Value> valueIn(const std::string& parameter) {
+  const auto text = json::read(parameter);
+  const auto* document = std::get_if<json::Document>(&text);
+  if (document == nullptr || document->root.raw != parameter) return std::nullopt;
+  return document->root;
+}
+
 }  // namespace
 
 Result<void> checkOnce(const ApiRequest& request, const char* name) {
@@ -43,14 +51,20 @@ Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, con
   const auto found = request.query.find(name);
   if (found == request.query.end()) return fallback;
   if (const auto good = checkOnce(request, name); !good) return good.failure();
-  const auto text = json::read(found->second);
-  const auto* document = std::get_if<json::Document>(&text);
-  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around the number
-  const auto number = bare ? readInteger(document->root, range, otherwise) : std::nullopt;
+  const auto value = valueIn(found->second);
+  const auto number = value ? readInteger(*value, range, otherwise) : std::nullopt;
   if (number) return *number;
   return invalid(
       std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       name);
+}
+
+Result<Millis> readMillis(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
+                          Millis fallback) {
+  const auto number = readNumber(request, name, range, otherwise, fallback.count());
+  if (number) return Millis(*number);
+  const auto value = valueIn(request.query.find(name)->second);
+  return invalid(number.failure().message() + (value ? secondsQuestion(*value, range) : ""), name);
 }
 
 Result<ListPart> readListPart(const ApiRequest& request) {

@@ -14,6 +14,7 @@
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
 #include "core/http/api/api_request.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -27,6 +28,11 @@ Result<std::string> readText(const ApiRequest& request, const char* name);
 /// parameter and range.
 Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback);
+
+/// Returns the duration in milliseconds in the query parameter `name`, as readNumber() does. A failure asks about the
+/// unit if the number looks like seconds.
+Result<Millis> readMillis(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
+                          Millis fallback);
 
 /// A part of a list in the order of the ids.
 struct ListPart {

@@ -64,7 +64,8 @@ class Fields {
   /// The input of a job.
   explicit Fields(std::string_view input) : Fields("input", input) {}
 
-  /// Refuses any other key, and a key that appears more than once. The fault names the known keys, and the nearest one.
+  /// Refuses any other key, and a key that appears more than once. The fault names the known keys, and the nearest one
+  /// if a known key is near.
   void allowOnly(std::initializer_list<std::string_view> keys) const;
 
   bool has(std::string_view key) const { return value(key).has_value(); }
@@ -160,8 +161,7 @@ inline void Fields::allowOnly(std::initializer_list<std::string_view> keys) cons
     const std::string_view shown = std::string_view(key).substr(0, kShown);
     std::string known;
     for (const std::string_view name : keys) known.append(known.empty() ? "" : ", ").append(name);
-    fail({}, "has the unknown key " + json::quoted(shown) + "; the known keys are " + known + "; the nearest one is " +
-                 std::string(nearest(shown, keys)));
+    fail({}, "has the unknown key " + json::quoted(shown) + "; the known keys are " + known + nearestHint(shown, keys));
   }
 }
 

@@ -1,11 +1,13 @@
-// Finds the known name that is nearest to a misspelt one, for messages. The functions are pure, and any thread may call
-// them.
+// Finds the known name that a misspelt one probably means, for messages. The functions are pure, and any thread may
+// call them.
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,19 +32,106 @@ inline std::size_t editDistance(std::string_view word, std::string_view other) {
   return row.back();
 }
 
-/// Returns the candidate with the least editDistance() to `word`, the first of several. The result is empty if there
-/// are no candidates. `candidates` is a list of texts that outlives the result.
+namespace detail {
+
+constexpr bool isUpperLetter(char c) { return c >= 'A' && c <= 'Z'; }
+
+/// Returns the text with the letters of ASCII in lower case.
+inline std::string inLowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (isUpperLetter(c)) c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+/// Returns the words of a name such as `server.keepAlive` or `execution-timeout`, in lower case.
+inline std::vector<std::string> wordsOf(std::string_view name) {
+  std::vector<std::string> words;
+  bool continues = false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool isLetter = isUpperLetter(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (isLetter && (!continues || (isUpperLetter(c) && !isUpperLetter(name[i - 1])))) words.emplace_back();
+    if (isLetter) words.back() += inLowerCase(name.substr(i, 1));
+    continues = isLetter;
+  }
+  return words;
+}
+
+/// Length from which a word says enough to be a reason for a hint: `timeout`, but not `max`.
+inline constexpr std::size_t kTellingWord = 4;
+
+/// Returns true for equal words, and for a telling word with an ending, such as `worker` and `workers`.
+inline bool areAlike(std::string_view word, std::string_view other) {
+  const std::size_t shorter = std::min(word.size(), other.size());
+  return word == other || (shorter >= kTellingWord && word.substr(0, shorter) == other.substr(0, shorter));
+}
+
+inline bool hasAlike(const std::vector<std::string>& words, std::string_view word) {
+  return std::any_of(words.begin(), words.end(), [word](const std::string& one) { return areAlike(one, word); });
+}
+
+/// Returns true if the last parts of two dotted names share a telling word.
+inline bool shareTellingWord(std::string_view word, std::string_view other) {
+  const std::vector<std::string> words = wordsOf(word.substr(word.rfind('.') + 1));
+  const std::vector<std::string> others = wordsOf(other.substr(other.rfind('.') + 1));
+  return std::any_of(words.begin(), words.end(),
+                     [&others](const std::string& one) { return one.size() >= kTellingWord && hasAlike(others, one); });
+}
+
+/// The relation of a word to a candidate; the least is the nearest.
+struct NameMatch {
+  enum class Kind { slip, sharedWord, fewEdits, none } kind = Kind::none;
+  std::size_t unlikeWords = 0;  ///< words of one name that the other name lacks; only for a shared word
+  std::size_t edits = SIZE_MAX;
+
+  auto operator<=>(const NameMatch&) const = default;
+};
+
+inline NameMatch matchOf(std::string_view word, std::string_view candidate) {
+  const std::string lower = inLowerCase(word);
+  const std::size_t edits = editDistance(lower, inLowerCase(candidate));
+  const std::size_t length = word.size();
+  if (edits <= length / 4) return {NameMatch::Kind::slip, 0, edits};
+  if (shareTellingWord(word, candidate)) {
+    const std::vector<std::string> words = wordsOf(word);
+    const std::vector<std::string> others = wordsOf(candidate);
+    const auto lacks = [](const std::vector<std::string>& some, const std::vector<std::string>& all) {
+      return static_cast<std::size_t>(
+          std::count_if(some.begin(), some.end(), [&all](const std::string& one) { return !hasAlike(all, one); }));
+    };
+    return {NameMatch::Kind::sharedWord, lacks(words, others) + lacks(others, words), edits};
+  }
+  if (edits <= std::max<std::size_t>(2, length / 3) && 2 * edits <= length)
+    return {NameMatch::Kind::fewEdits, 0, edits};
+  return {};
+}
+
+}  // namespace detail
+
+/// Returns the candidate that `word` probably means, the first of several: a slip of few letters, else a name with the
+/// most words in common, else a name a third of the letters away. Upper and lower case are alike. The result is empty
+/// if no candidate is near. `candidates` is a list of texts that outlives the result.
 template <class Names>
 std::string_view nearest(std::string_view word, const Names& candidates) {
   std::string_view best;
-  std::size_t least = SIZE_MAX;
+  detail::NameMatch least;
   for (const std::string_view candidate : candidates) {
-    if (const std::size_t distance = editDistance(word, candidate); distance < least) {
-      least = distance;
+    if (const detail::NameMatch match = detail::matchOf(word, candidate); match < least) {
+      least = match;
       best = candidate;
     }
   }
   return best;
+}
+
+/// Returns the end of a sentence about an unknown name: "; the nearest one is " and nearest(), or `otherwise` if no
+/// candidate is near.
+template <class Names>
+std::string nearestHint(std::string_view word, const Names& candidates, std::string_view otherwise = {}) {
+  const std::string_view near = nearest(word, candidates);
+  return near.empty() ? std::string(otherwise) : "; the nearest one is " + std::string(near);
 }
 
 }  // namespace jobq

@@ -23,10 +23,7 @@ ApiResponse noJob(const ApiRequest& request) {
 }
 
 Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis fallback) {
-  const auto number =
-      readNumber(request, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback.count());
-  if (!number) return number.failure();
-  return Millis(*number);
+  return readMillis(request, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback);
 }
 
 ApiResponse wholeResponse(ApiRequest& request, FoundJob found, JobFields more) {
@@ -118,6 +115,7 @@ void addQueueRoutes(Router& router, const QueueDeps& deps) {
   mount(router, "/v2/{endpoint}", deps, streamArray);
   QueueDeps lenient = deps;
   lenient.rules.numbers = OutOfRange::clamp;
+  lenient.rules.ignoresNearKeys = true;
   mount(router, "/sdk/v2/{endpoint}", lenient, streamObject);
 }
 

@@ -1,5 +1,10 @@
 // /run and /runsync: validation, admission and submission of a job.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "core/base/sha256.h"
+#include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue/queue_calls.h"
 #include "core/jobs/admission.h"
@@ -22,6 +27,23 @@ Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& request)
   return std::optional(Idempotency{key, sha256(request.body)});
 }
 
+// Returns the value of the header Warning (RFC 9111, 5.5) about keys of the body without effect; empty without such
+// keys.
+std::string warningOf(const std::vector<std::string>& ignoredKeys) {
+  constexpr std::size_t kMostNamed = 3;
+  if (ignoredKeys.empty()) return "";
+  std::string named;
+  for (std::size_t i = 0; i < std::min(ignoredKeys.size(), kMostNamed); ++i) {
+    named += (named.empty() ? "" : ", ") + clipped(ignoredKeys[i]);
+  }
+  for (char& c : named) {
+    if (c < ' ' || c > '~' || c == '"' || c == '\\') c = '?';
+  }
+  const std::size_t rest = ignoredKeys.size() - std::min(ignoredKeys.size(), kMostNamed);
+  return "299 jobq \"unknown keys were ignored: " + named +
+         (rest == 0 ? "\"" : " and " + std::to_string(rest) + " more\"");
+}
+
 }  // namespace
 
 ApiResponse keyConflict(const ApiRequest& request) {
@@ -35,7 +57,8 @@ SubmissionResult acceptSubmission(const QueueDeps& deps, ApiRequest& request, st
   if (!idempotency) return badRequest(request, idempotency.failure());
   auto result = readSubmission(std::move(request.body), *request.endpoint, request.key->id, syncWait, deps.rules);
   if (!result) return badRequest(request, result.failure());
-  AcceptedSubmission accepted{*std::move(result), *std::move(idempotency)};
+  request.warning = warningOf(result->ignoredKeys);
+  AcceptedSubmission accepted{std::move(result->job), *std::move(idempotency)};
   // Filters judge a job once: a filter that counts would refuse the repetition of a job accepted before. Without
   // filters the insert itself detects the repetition, and a query here would cost a read.
   if (accepted.idempotency && !request.endpoint->filters.empty()) {
