@@ -1,11 +1,11 @@
 #include "core/auth/api_keys.h"
 
 #include <openssl/crypto.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <cctype>
 
+#include "core/auth/authorization.h"
 #include "core/auth/key_record.h"
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
@@ -71,16 +71,6 @@ bool contains(const std::vector<std::string>& values, std::string_view value) {
 bool allows(const ApiKey& key, Scope scope, std::string_view endpoint) {
   if (!contains(key.scopes, "admin") && !contains(key.scopes, nameOf(scope))) return false;
   return key.endpoints.empty() || (!endpoint.empty() && contains(key.endpoints, endpoint));
-}
-
-std::string_view secretOf(std::string_view authorization) {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (authorization.size() > kBearer.size() && strncasecmp(authorization.data(), kBearer.data(), kBearer.size()) == 0) {
-    authorization.remove_prefix(kBearer.size());
-  }
-  while (!authorization.empty() && authorization.front() == ' ') authorization.remove_prefix(1);
-  while (!authorization.empty() && authorization.back() == ' ') authorization.remove_suffix(1);
-  return authorization;
 }
 
 // Returns an empty optional for a damaged record, and logs the damage: the other keys stay in use.

@@ -83,6 +83,19 @@ class RunTest(HttpTest):
         """core/http/API.md, "Job request body": `input` missing, null or not an object is 400."""
         self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400, "input")
 
+    @pytest.mark.parametrize("operation", ["run", "runsync"])
+    def test_unknown_keys_are_ignored_with_a_warning_and_near_ones_refused(self, operation):
+        """core/http/API.md, "Job request body": the mount of public SDKs refuses no unknown key."""
+        for mount in ("/v2", "/sdk/v2"):
+            good = self.server.request("POST", f"{mount}/echo/{operation}", {"input": {}, "priority": 1, "id": "x"})
+            assert good.status == 200
+            assert good.headers["Warning"] == '299 jobq "unknown keys were ignored: priority, id"'
+            plain = self.server.request("POST", f"{mount}/echo/{operation}", {"input": {}})
+            assert "Warning" not in plain.headers
+        near = {"input": {}, "webhok": "https://example.com"}
+        self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", near), 400, "did you mean webhook?")
+        assert self.server.request("POST", f"/sdk/v2/echo/{operation}", near).status == 200
+
     def test_form_content_type_is_read_as_json(self):
         """core/http/API.md, "Requests": bodies are JSON, also when clients send raw JSON under a form content type."""
         answer = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":1}}',
@@ -101,6 +114,15 @@ class PolicyTest(HttpTest):
                 sentence = self.assert_refused(answer, 400, field)
                 assert re.search(lower, sentence)
                 assert re.search("604800000|7 d", sentence)
+
+    def test_seconds_are_asked_about(self):
+        """core/http/API.md, "Answers": a duration that is too small in milliseconds and good in seconds."""
+        submission = {"input": {}, "policy": {"executionTimeout": 60}}
+        for path, body in (("/v2/echo/run", submission), ("/v2/echo/runsync?wait=60", {"input": {}}),
+                           ("/v1/endpoints", {"templateId": "t", "executionTimeoutMs": 60})):
+            answer = self.server.request("POST", path, body)
+            assert answer.status == 400
+            assert b"; you sent 60: milliseconds?" in answer.body
 
     def test_types_are_checked(self, subtests):
         """core/http/API.md, "Policy": integers of milliseconds and a boolean; a malformed parameter is 400."""

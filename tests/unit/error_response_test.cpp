@@ -45,6 +45,12 @@ TEST(ErrorResponse, RetryAfterIsInWholeSecondsAndNeverTooEarly) {
   EXPECT_EQ(after(9'999), "10");
 }
 
+void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status) {
+  ApiRequest request;
+  request.rateLimitStatus = status;
+  addRequestHeaders(response, request);
+}
+
 TEST(ErrorResponse, RateLimitHeadersShowTheRemainingCallsAndTheReset) {
   ApiResponse response;
   addRateLimitHeaders(response, {RateLimit{1000, Millis(10'000), 200}, 7, Millis(0)});

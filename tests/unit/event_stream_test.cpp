@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 constexpr Millis kSilence{15'000};
 constexpr const char* kGoesOn = ": the job goes on\n\n";
-constexpr const char* kStream = "/v2/ep/stream/a";
+constexpr const char* kStreamPath = "/v2/ep/stream/a";
 constexpr const char* kStatus = "/v2/ep/status/a";
 constexpr const char* kLogs = "/v2/ep/logs/a";
 
@@ -86,14 +86,14 @@ class EventStreamTest : public testing::Test, protected test::QueueRoutesFixture
 
 TEST_F(EventStreamTest, AQuietStreamHasAComment) {
   const LeaseRef lease = start();
-  for (const char* path : {kStream, kLogs}) {
+  for (const char* path : {kStreamPath, kLogs}) {
     ASSERT_FALSE(open(path)) << path;
     EXPECT_THAT(parts(), ElementsAre());
     EXPECT_THAT(partsAfter(Millis(14'999)), ElementsAre());
     EXPECT_THAT(partsAfter(Millis(1)), ElementsAre(kGoesOn));
     EXPECT_THAT(partsAfter(Millis(15'000)), ElementsAre(kGoesOn));
   }
-  ASSERT_FALSE(open(kStream));
+  ASSERT_FALSE(open(kStreamPath));
   EXPECT_THAT(partsAfter(Millis(10'000)), ElementsAre());
   (void)reports_.append(lease, 0, {{"1", ""}});
   EXPECT_THAT(parts(), ElementsAre("id: 1-0\ndata: {\"output\":1}\n\n"));
@@ -193,7 +193,7 @@ TEST_F(EventStreamTest, AFailingStorageIsAskedAgain) {
   (void)reports_.append(lease, 0, {{"1", ""}});
   (void)storage_->chunks().appendLog(lease, 0, {{{}, LogLevel::error, "line"}});
   const std::pair<const char*, const char*> cases[] = {
-      {kStream, "chunks.read"}, {kStatus, "jobs.find"}, {kLogs, "chunks.readLog"}};
+      {kStreamPath, "chunks.read"}, {kStatus, "jobs.find"}, {kLogs, "chunks.readLog"}};
   for (const auto& [path, operation] : cases) {
     ASSERT_FALSE(open(path));
     storage_.faults.failOperation(operation);
@@ -207,7 +207,7 @@ TEST_F(EventStreamTest, AFailingStorageIsAskedAgain) {
 
 TEST_F(EventStreamTest, AStreamEndsWithTheClient) {
   start();
-  ASSERT_FALSE(open(kStream));
+  ASSERT_FALSE(open(kStreamPath));
   EXPECT_THAT(parts(), ElementsAre());
   client_.leave();
   EXPECT_THAT(parts(), ElementsAre("END"));
@@ -223,7 +223,7 @@ TEST_F(EventStreamTest, AStreamEndsWithTheServer) {
 
 TEST_F(EventStreamTest, AnExpiryOfTheJobEndsTheStream) {
   storage_.insert("a");
-  for (const char* path : {kStream, kStatus, kLogs}) {
+  for (const char* path : {kStreamPath, kStatus, kLogs}) {
     ASSERT_FALSE(open(path));
     (void)parts();
     completions_.announce("a");
@@ -231,16 +231,16 @@ TEST_F(EventStreamTest, AnExpiryOfTheJobEndsTheStream) {
   }
   (void)jobs_.purge("ep");
   EXPECT_THAT(parts(), ElementsAre("END"));
-  expectAnswer(*open(kStream), 404, noSuchJob("a"));
+  expectAnswer(*open(kStreamPath), 404, noSuchJob("a"));
 }
 
 TEST_F(EventStreamTest, EachStreamHasAPlace) {
   start();
-  ASSERT_FALSE(open(kStream));
+  ASSERT_FALSE(open(kStreamPath));
   EXPECT_EQ(waiting_.left(), 3U);
   const auto others = waiting_.reserve(3);
   const std::unique_ptr<PendingCall> first = std::move(call_);
-  for (const char* path : {kStream, kStatus, kLogs}) {
+  for (const char* path : {kStreamPath, kStatus, kLogs}) {
     const auto refused = open(path);
     ASSERT_TRUE(refused) << path;
     expectAnswer(*refused, 503,

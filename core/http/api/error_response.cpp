@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "core/auth/authorization.h"
 #include "core/base/words.h"
 #include "core/config/server_config.h"
+#include "core/limits/rate_limit_gate.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
@@ -73,6 +75,14 @@ ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis ret
   return response;
 }
 
+ApiResponse unauthorized(std::string_view path, std::string_view authorization) {
+  ApiResponse response = errorResponse(path, 401, describeRefusedKey(authorization));
+  response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
+  return response;
+}
+
+namespace {
+
 void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status) {
   const RateLimit& limit = status.limit;
   if (limit.requests == 0) return;
@@ -82,6 +92,13 @@ void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status) {
   response.headers.emplace_back("RateLimit-Reset", std::to_string(wholeSeconds(until)));
   response.headers.emplace_back("RateLimit-Policy",
                                 std::to_string(limit.requests) + ";w=" + std::to_string(wholeSeconds(limit.window)));
+}
+
+}  // namespace
+
+void addRequestHeaders(ApiResponse& response, const ApiRequest& request) {
+  if (request.rateLimitStatus) addRateLimitHeaders(response, *request.rateLimitStatus);
+  if (response.status == 200 && !request.warning.empty()) response.headers.emplace_back("Warning", request.warning);
 }
 
 }  // namespace jobq

@@ -6,7 +6,6 @@
 
 #include "core/base/result.h"
 #include "core/http/api/api_request.h"
-#include "core/limits/rate_limit_gate.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -30,8 +29,11 @@ ApiResponse noAnswerMemory(std::string_view path, std::string_view what);
 /// Returns 429 with Retry-After: `retryAfter` in whole seconds, at least 1.
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
 
-/// Adds the RateLimit-* headers: the limit, the rest of the limit, and the seconds until there is more.
-/// Adds no header if `status.limit.requests` is 0, which means no limit.
-void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status);
+/// Returns the 401 for a call whose header Authorization, of this value, has no good key.
+ApiResponse unauthorized(std::string_view path, std::string_view authorization);
+
+/// Adds the headers RateLimit-*: the limit, the rest of the limit, and the seconds until there is more; none if the
+/// call has no limit. Adds the header Warning to a success if the request has a warning.
+void addRequestHeaders(ApiResponse& response, const ApiRequest& request);
 
 }  // namespace jobq

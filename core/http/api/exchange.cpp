@@ -61,12 +61,22 @@ std::size_t readUpTo(RequestExtension& request, char* to, std::size_t size, std:
   return came;
 }
 
+std::string_view remedyOf(std::string_view path) {
+  constexpr std::string_view kJobs[] = {"/v2/", "/sdk/v2/"};
+  if (path.ends_with("/job-done-batch")) return "send fewer results at once";
+  if (std::ranges::none_of(kJobs, [path](std::string_view mount) { return path.starts_with(mount); })) {
+    return "send less";
+  }
+  if (path.ends_with("/run")) return "send the address of the large part in input, or call /runsync, which takes 20 MB";
+  return "send the address of the large part instead";
+}
+
 }  // namespace
 
 ApiResponse tooLarge(std::string_view path, std::size_t limit) {
   const std::string size =
       limit < kMegabyte ? std::to_string(limit >> 10) + " KB" : std::to_string(limit >> 20) + " MB";
-  return errorResponse(path, 413, "the body is over the limit of " + size + ": send less");
+  return errorResponse(path, 413, "the body is over the limit of " + size + ": " + std::string(remedyOf(path)));
 }
 
 // Poco keeps the lines of a name side by side.

@@ -12,6 +12,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/event_text.h"
 #include "core/http/api/exchange.h"
+#include "core/http/api/nearest_route.h"
 #include "core/http/api/target.h"
 #include "core/http/transport/blocking_request.h"
 #include "core/jobs/admission.h"
@@ -180,8 +181,11 @@ void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
     context.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
     context.refusals = router_.refusalsOf(apiRequest.path);
+    const std::string near = nearestRoute(router_.list(), apiRequest.method, apiRequest.path);
     context.refusal =
-        errorResponse(apiRequest.path, 404, "there is nothing at " + clipped(apiRequest.path) + ": check the path");
+        errorResponse(apiRequest.path, 404,
+                      "there is nothing at " + clipped(apiRequest.path) +
+                          (near.empty() ? ": GET /openapi.json lists the routes" : "; the nearest route is " + near));
   }
 }
 
@@ -198,14 +202,10 @@ void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   context.needsThread = !context.mayBlock && !keys_.isCurrent();
   if (context.needsThread) return;
   const auto endpoint = context.apiRequest.params.find("endpoint");
-  context.apiRequest.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
+  const std::string& authorization = head.get("Authorization", "");
+  context.apiRequest.key = keys_.authenticate(authorization, context.route->scope,
                                               endpoint == context.apiRequest.params.end() ? "" : endpoint->second);
-  if (!context.apiRequest.key) {
-    context.refusal =
-        errorResponse(context.apiRequest.path, 401,
-                      "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
-    context.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
-  }
+  if (!context.apiRequest.key) context.refusal = unauthorized(context.apiRequest.path, authorization);
 }
 
 void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
@@ -264,7 +264,7 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, Exchang
     std::optional<ApiResponse> response = respond(context, exchange);
     if (!response && !context.pending) return Progress::waitsForInput;
     if (!response) return context.pending->progress();
-    if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
+    addRequestHeaders(*response, context.apiRequest);
     cors_.addTo(*response, exchange.head().get("Origin", ""));
     context.isOpen = response->isOpen;
     exchange.send(*std::move(response));
