@@ -18,10 +18,16 @@ for argument in "$@"; do
   esac
 done
 
-"$root/scripts/setup.sh" build
-(cd "$root" && cmake --preset release >build-configure.log 2>&1) || { cat "$root/build-configure.log" >&2; exit 1; }
-rm -f "$root/build-configure.log"
-cmake --build "$root/build" --target jobq
+built_for=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/CMakeCache.txt" 2>/dev/null) || true
+if [ -n "$built_for" ] && [ "$built_for" != "$root" ] && [ -x "$root/build/bin/jobqd" ]; then
+  # CMake refuses the folder, and the programs find their files wherever the folder is.
+  echo "run.sh: starting the build made at $built_for; after \`rm -r $root/build\` run.sh builds anew" >&2
+else
+  "$root/scripts/setup.sh" build
+  (cd "$root" && cmake --preset release >build-configure.log 2>&1) || { cat "$root/build-configure.log" >&2; exit 1; }
+  rm -f "$root/build-configure.log"
+  cmake --build "$root/build" --target jobq
+fi
 
 if $demo; then
   # A separate server: any free port, a temporary data folder.

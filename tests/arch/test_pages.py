@@ -184,6 +184,7 @@ class UnitTest:
         """The unit for systemd has a TimeoutStopSec beyond the rule of the page with the defaults of the settings, and
         leaves the end of jobs to the server."""
         page = (ROOT / "etc/operation.md").read_text()
+        unit = (ROOT / "etc/jobqd.service").read_text()
         settings = settings_page.PAGE.read_text()
 
         def seconds(pattern, text=page):
@@ -192,6 +193,5 @@ class UnitTest:
         rule = (seconds(r"`server\.drain` \| duration \| `(\d+)s`", settings) +
                 seconds(r"`endpoint\.<id>\.stopGrace` \| duration \| `(\d+)s`", settings) +
                 seconds(r"`server\.drain`, the longest `stopGrace` and (\d+) s\s+together"))
-        assert seconds(r"TimeoutStopSec=(\d+)") > rule
-        unit = re.search(r"```ini\n(.*?)```", page, re.DOTALL)[1]
+        assert seconds(r"TimeoutStopSec=(\d+)", unit) > rule
         assert {"KillMode=mixed", "StartLimitIntervalSec=0", "RestartSec=2"} <= set(unit.splitlines())

@@ -53,7 +53,9 @@ def build_template(outside, name, *options):
 class InstalledTest:
     def test_the_server_with_a_plugin_of_the_installed_sdk(self, outside, prefix):
         """find_package(jobq-sdk): the plugin loads in the installed server, beside the installed plugins and scripts."""
-        plugins = build_template(outside, "hello", f"-DCMAKE_PREFIX_PATH={prefix}")
+        with open(os.path.join(ROOT, "sdk", "README.md"), encoding="utf-8") as page:
+            option = re.search(r"^cmake -S tools -B tools/build (-D\w+=)/usr/local$", page.read(), re.M)[1]
+        plugins = build_template(outside, "hello", option + prefix)
         programs = os.path.join(prefix, "bin")
         with Server(start=False, plugins__path=plugins, endpoint__hello__image="plugin/hello",
                     endpoint__words__image="lua/word_frequency", endpoint__far__image="docker.io/acme/worker:1",
@@ -79,6 +81,36 @@ class InstalledTest:
         script = os.path.join(prefix, "share", "jobq", "lua", "handlers", "reverse_text.lua")
         assert "hello" in run(os.path.join(prefix, "bin", "jobqctl"), "lua", "run", script, "--input",
                               '{"text":"olleh"}', cwd=tmp_path)
+
+
+    def test_a_later_installation_keeps_the_settings(self, prefix):
+        """etc/operation.md, "Install": a change of the administrator outlives the next installation."""
+        file = os.path.join(prefix, "etc", "jobq", "jobq.properties")
+        with open(file, "a", encoding="utf-8") as settings:
+            settings.write("# mine\n")
+        assert "Kept: " in run("cmake", "--install", BUILD, "--prefix", prefix)
+        with open(file, encoding="utf-8") as settings:
+            assert settings.read().endswith("# mine\n")
+
+    def test_the_unit_runs_the_installed_server(self, prefix, tmp_path):
+        """etc/operation.md, "Install": five commands; the unit names the installed program and settings, and the home of
+        the user is the data directory."""
+        with open(os.path.join(ROOT, "etc/operation.md"), encoding="utf-8") as page:
+            block = re.search(r"## Install\n.*?```sh no-run[^\n]*\n(.*?)```", page.read(), re.DOTALL)[1]
+        commands = block.splitlines()
+        assert len(commands) == 5
+        assert commands[0].split()[0] == "scripts/setup.sh"
+        assert commands[4] == "sudo systemctl enable --now jobqd"
+        with open(os.path.join(prefix, "lib/systemd/system/jobqd.service"), encoding="utf-8") as file:
+            text = file.read().replace("/usr/local", prefix)
+        unit = tmp_path / "jobqd.service"
+        unit.write_text(text)
+        start = re.search(r"^ExecStart=(.*)$", text, re.M)[1].split()
+        said = run(*start, "--check")
+        data = re.search(r"^data\.dir: (.*)$", said, re.M)[1]
+        assert f"--home-dir {data.replace(prefix, '/usr/local')} " + re.search(r"^User=(\w+)$", text, re.M)[1] in block
+        if shutil.which("systemd-analyze"):
+            run("systemd-analyze", "verify", "--man=no", str(unit))
 
 
 class SourceTest:

@@ -33,7 +33,7 @@ def probe(*arguments, code):
 
 def results(done):
     """Returns {check: (result, text)} of a table."""
-    lines = [line.split(None, 2) for line in done.stdout.splitlines()]
+    lines = [line.split(None, 2) for line in done.stdout.partition("\n\n")[0].splitlines()]
     assert lines[0] == ["CHECK", "RESULT", "TEXT"]
     return {check: (result, text) for check, result, text in lines[1:]}
 
@@ -72,6 +72,25 @@ def test_a_refusal_has_the_code_1_and_a_remedy(database, tmp_path):
     found = results(probe("--config", config, "--set", "storage.mysql.database=absent", code=REFUSED))
     assert list(found) == ["connection"]
     assert "create the database" in found["connection"][1]
+
+
+def test_six_lines_of_sql_make_the_database(tmp_path):
+    """etc/cluster.md, "Set up": the statements for a new server. The password is the administrator's choice."""
+    config = tmp_path / "jobq.properties"
+    password = tmp_path / "password"
+    password.write_text("it's a secret\n")
+    with mariadb.Mariadb("--max-allowed-packet=16M", "--innodb-flush-log-at-trx-commit=2") as server:
+        config.write_text(f"storage = mysql\nstorage.mysql.socket = {server.socket}\nstorage.mysql.user = new-user\n"
+                          f"storage.mysql.database = new-jobs\nstorage.mysql.passwordFile = {password}\n")
+        head, lines = probe("--config", str(config), code=REFUSED).stdout.strip().split("\n\n")
+        assert "connection" in head
+        comment, *statements = lines.splitlines()
+        assert comment.startswith("-- ")
+        assert len(statements) == 6
+        for statement in statements:
+            server.query(statement.replace("the password of storage.mysql.passwordFile", "it\\'s a secret"))
+        found = results(probe("--config", str(config), code=OK))
+        assert {result for result, _ in found.values()} == {"ok"}
 
 
 def test_an_absent_server_is_named(tmp_path):

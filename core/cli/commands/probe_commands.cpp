@@ -2,9 +2,11 @@
 // without a server.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/base/words.h"
 #include "core/cli/commands.h"
 #include "core/cli/error_log.h"
 #include "core/client/table_print.h"
@@ -50,8 +52,16 @@ void print(const std::vector<CheckResult>& results, const Invocation& invocation
     return;
   }
   Table table({"CHECK", "RESULT", "TEXT"});
-  for (const CheckResult& result : results) table.add({result.name, nameOf(result.verdict), result.text});
+  for (const CheckResult& result : results) {
+    table.add({result.name, nameOf(result.verdict), result.text.substr(0, result.text.find('\n'))});
+  }
   table.print(invocation.out);
+  for (const CheckResult& result : results) {
+    const std::size_t end = result.text.find('\n');
+    if (end == std::string::npos) continue;
+    eachLine(std::string_view(result.text).substr(end),
+             [&invocation](std::string_view line) { invocation.out << harmless(line) << '\n'; });
+  }
 }
 
 /// The plugin to check. `none` is the answer for a plugin without checks.

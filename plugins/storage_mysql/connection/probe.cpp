@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "connection/database_clock.h"
@@ -15,6 +16,31 @@ namespace {
 
 constexpr std::int64_t kLeastPacket = 64LL << 20;
 constexpr Millis kClocksApart{2'000};
+
+/// Returns the text between two quotes, with each quote and backslash inside twice.
+std::string quoted(const std::string& text, char quote) {
+  std::string whole(1, quote);
+  for (const char c : text) whole.append(c == quote || (c == '\\' && quote == '\'') ? 2 : 1, c);
+  return whole + quote;
+}
+
+/// Returns lines for the administrator of the database server that make the database and the user of the settings.
+std::string describeSetup(const Options& options) {
+  const std::string database = quoted(options.database, '`');
+  const std::string user = quoted(options.user, '\'') + "@'%'";
+  const std::string lines[] = {
+      "-- Six lines for the administrator of the database server; its configuration keeps the last three after a "
+      "restart:",
+      "CREATE DATABASE IF NOT EXISTS " + database + ";",
+      "CREATE USER IF NOT EXISTS " + user + " IDENTIFIED BY 'the password of storage.mysql.passwordFile';",
+      "GRANT ALL ON " + database + ".* TO " + user + ";",
+      "SET GLOBAL max_allowed_packet = " + std::to_string(kLeastPacket) + ";",
+      "SET GLOBAL innodb_flush_log_at_trx_commit = 1;",
+      "SET GLOBAL sync_binlog = 1;"};
+  std::string all;
+  for (const std::string& line : lines) all += "\n" + line;
+  return all;
+}
 
 /// Returns the first two numbers of a version such as 10.11.6-MariaDB.
 std::pair<int, int> numbersOf(const std::string& version) {
@@ -257,7 +283,8 @@ CheckResult checkClocks(Millis ahead) {
 
 std::vector<CheckResult> probe(const Connector& connector, const Clock& host) {
   std::vector<CheckResult> results;
-  const char* step = "connection";
+  constexpr std::string_view kConnection = "connection";
+  const char* step = kConnection.data();
   try {
     const auto first = connector.open(Isolation::readCommitted);
     const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // may reach another server
@@ -268,7 +295,8 @@ std::vector<CheckResult> probe(const Connector& connector, const Clock& host) {
     step = "schema";
     addChecksOfTables(results, *first, *second, connector.options().database);
   } catch (const StorageError& error) {
-    results.push_back(failed(step, error.what()));
+    const bool isUnreached = step == kConnection;
+    results.push_back(failed(step, error.what() + (isUnreached ? describeSetup(connector.options()) : "")));
   }
   return results;
 }

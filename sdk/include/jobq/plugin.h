@@ -53,7 +53,8 @@ enum class CheckVerdict {
 struct CheckResult {
   std::string name;  ///< one word, such as "version"
   CheckVerdict verdict = CheckVerdict::passed;
-  std::string text;  ///< what was found; of a warning or a failure a sentence with the remedy
+  std::string text;  ///< what was found; of a warning or a failure a sentence with the remedy. Further lines of the
+                     ///< text, such as statements for a database, stand alone below the results
 };
 
 /// The base of every plugin interface.
