@@ -108,6 +108,7 @@ PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
     status.counts.throttled = launches.isThrottled ? 1 : 0;
     status.isLaunched = launches.isLaunched;
     status.launchFault = launches.fault;
+    status.lacksGpu = launches.lacksGpu;
   }
   if (deps_.node.isDrained()) countAsDrained(status, deps_.node.share().nodes == 1);
   if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());

@@ -44,6 +44,7 @@ struct Config {
   std::size_t webhookMaxOwed = 100'000;                ///< most owed of one endpoint; the oldest beyond are abandoned
   std::string launcher;                                ///< plugin that starts remote workers; empty without a plugin
   std::string launcherUrl;  ///< address of the server for launched workers; empty: made from host and port
+  std::vector<std::string> launcherGpus;  ///< ids of the GPUs for launched workers; empty: the server counts no GPUs
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

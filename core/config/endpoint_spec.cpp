@@ -205,8 +205,6 @@ FormFields<E> requestFields() {
 FormFields<E> hardware() {
   FormFields<E> fields{
       flagField<E>("flashboot", &E::flashboot).option("flashboot"),
-      choiceField<E>("computeType", &E::computeType, {"GPU", "CPU"}, FieldUse::creation),
-      wholeField<E>("gpuCount", &E::gpuCount, kHardware),
       textsField<E>("gpuTypeIds", &E::gpuTypeIds),
       textsField<E>("allowedCudaVersions", &E::allowedCudaVersions),
       textField<E>("minCudaVersion", &E::minCudaVersion, 0, kEndpointNameLimit),
@@ -216,11 +214,17 @@ FormFields<E> hardware() {
       textField<E>("networkVolumeId", &E::networkVolumeId, 0, kEndpointNameLimit),
       textsField<E>("networkVolumeIds", &E::networkVolumeIds),
   };
-  for (FormField<E>& field : fields) {
-    const bool isFixed = field.use == FieldUse::creation;
-    field =
-        field.means(isFixed ? "A stored value without effect, fixed at creation." : "A stored value without effect.");
-  }
+  for (FormField<E>& field : fields) field = field.means("A stored value without effect.");
+  // After `flashboot`, as in responses.
+  fields.insert(
+      fields.begin() + 1,
+      {choiceField<E>("computeType", &E::computeType, {"GPU", "CPU"}, FieldUse::creation)
+           .means("`CPU` for workers without GPUs, for a launcher. Fixed at creation.")
+           .option("compute-type"),
+       wholeField<E>("gpuCount", &E::gpuCount, kHardware)
+           .means("The number of GPUs of each worker that starts, unless `computeType` is `CPU`, for a launcher.")
+           .inFile("gpuCount")
+           .option("gpu-count")});
   return fields;
 }
 

@@ -51,10 +51,12 @@ struct EndpointSpec {
   Scaling scaling;
   Millis executionTimeout{600'000};
 
-  // Stored and returned; without effect on this server.
-  bool flashboot = false;
+  // For a launcher.
   std::string computeType = "GPU";
   std::uint32_t gpuCount = 1;
+
+  // Stored and returned; without effect on this server.
+  bool flashboot = false;
   std::vector<std::string> gpuTypeIds;
   std::vector<std::string> allowedCudaVersions;
   std::string minCudaVersion;
@@ -107,6 +109,9 @@ const FormFields<EndpointSpec>& endpointFields();
 
 /// Returns an endpoint of the settings file before its settings are read.
 EndpointSpec endpointInFile(const EndpointId& id);
+
+/// Returns the number of GPUs of a launched worker.
+inline std::uint32_t gpusOfWorker(const EndpointSpec& spec) { return spec.computeType == "CPU" ? 0 : spec.gpuCount; }
 
 /// Returns true if a field marked released() differs: the workers of `before` then have to be replaced.
 bool needsRelease(const EndpointSpec& before, const EndpointSpec& after);

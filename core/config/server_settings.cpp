@@ -1,6 +1,13 @@
 #include "core/config/server_settings.h"
 
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/words.h"
 #include "core/config/endpoint_spec.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
@@ -141,6 +148,27 @@ Setting<C> webhookSecret() {
       "one is made and kept"};
 }
 
+// Ids as nvidia-smi has them, such as 0 or GPU-5a1c..., or names of the Container Device Interface.
+Setting<C> launcherGpus() {
+  Setting<C> row =
+      listSetting<C>("launcher.gpus", &C::launcherGpus,
+                     "The ids of the GPUs for launched workers, such as `0, 1`. Each worker has `gpuCount` of the list "
+                     "for itself, and waits for free ones.");
+  const auto read = row.parse;
+  row.parse = [read](C& config, const std::string& key, const std::string& text) {
+    constexpr std::size_t kLongest = 128;
+    read(config, key, text);
+    std::set<std::string> known;
+    for (const std::string& gpu : config.launcherGpus) {
+      if (gpu.size() > kLongest || !isPlain(gpu, "-_.:/=")) {
+        throw ConfigError(key + " has an id with a character that no GPU has: write ids such as 0, 1");
+      }
+      if (!known.insert(gpu).second) throw ConfigError(key + " names " + gpu + " twice: name each GPU once");
+    }
+  };
+  return row;
+}
+
 SettingSection launchesSection() {
   return {
       "Workers that the server starts",
@@ -152,6 +180,7 @@ SettingSection launchesSection() {
           textSetting<C>("launcher.url", &C::launcherUrl,
                          "The address of the server for launched workers, without a path.")
               .withDefault("`server.host` and `server.port`"),
+          launcherGpus(),
       }};
 }
 

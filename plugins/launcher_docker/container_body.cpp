@@ -58,6 +58,35 @@ void writeVolume(json::ObjectWriter& host, const WorkerLaunch& launch, const Con
   });
 }
 
+/// Returns the name of a GPU in the Container Device Interface, such as nvidia.com/gpu=0.
+std::string cdiNameOf(const std::string& gpu) { return gpu.find('=') == gpu.npos ? "nvidia.com/gpu=" + gpu : gpu; }
+
+void writeGpus(json::ObjectWriter& host, const WorkerLaunch& launch, GpuRequest support) {
+  const bool hasNames = !launch.gpus.empty();
+  if (launch.gpuCount == 0 || (!hasNames && support != GpuRequest::byCount)) return;
+  const bool isCdi =
+      support == GpuRequest::byCdiName || (hasNames && launch.gpus.front().find('=') != std::string::npos);
+  host.array("DeviceRequests", [&](json::ArrayWriter& requests) {
+    requests.object([&](json::ObjectWriter& request) {
+      request.member("Driver", isCdi ? "cdi" : "");
+      if (hasNames) {
+        request.array("DeviceIDs", [&](json::ArrayWriter& ids) {
+          for (const std::string& gpu : launch.gpus) ids.element(isCdi ? cdiNameOf(gpu) : gpu);
+        });
+      } else {
+        request.member("Count", launch.gpuCount);
+      }
+      request.raw("Capabilities", R"([["gpu"]])");
+    });
+  });
+}
+
+void writeBounds(json::ObjectWriter& host, const ContainerTerms& terms) {
+  if (terms.shm > 0) host.member("ShmSize", terms.shm);
+  if (terms.memory > 0) host.member("Memory", terms.memory);
+  if (terms.pids > 0) host.member("PidsLimit", terms.pids);
+}
+
 void writeHost(json::ObjectWriter& host, const WorkerLaunch& launch, const ContainerTerms& terms) {
   const ContainerSpec& container = launch.container;
   host.member("Init", true);
@@ -71,6 +100,8 @@ void writeHost(json::ObjectWriter& host, const WorkerLaunch& launch, const Conta
       options.member("size", std::to_string(container.diskInGb) + "G");
     });
   }
+  writeBounds(host, terms);
+  writeGpus(host, launch, terms.gpus);
   if (container.volumeInGb > 0) writeVolume(host, launch, terms);
   if (!container.ports.empty()) writePorts(host, portsOf(container));
 }

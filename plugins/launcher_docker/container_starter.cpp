@@ -42,6 +42,7 @@ void ContainerStarter::startWorker(const ClaimedLaunch& claimed) {
   for (Creation creation;;) {
     if (claimed.stop.stop_requested()) return failStart(claimed, {}, false);
     ContainerTerms terms = terms_;
+    terms.gpus = engine_.gpuRequest();
     terms.boundsDisk = creation.boundsDisk = claimed.launch.container.diskInGb > 0 && !cannotLimitDisk_;
     const auto created =
         engine_.createContainer(containerNameOf(claimed.launch.worker), containerBody(claimed.launch, terms));

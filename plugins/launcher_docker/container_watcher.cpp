@@ -24,6 +24,7 @@ void ContainerWatcher::watchContainers() {
   if (!isConnected_) {
     const auto version = engine_.connect();
     if (const auto* fault = std::get_if<EngineFault>(&version)) return noteFault(*fault);
+    engine_.readGpuRequest();
     isConnected_ = true;
   }
   // Read before the list: a worker of the set without a container in the list has lost the container.

@@ -27,7 +27,13 @@ DockerLauncher::DockerLauncher(const PluginEnv& env)
       server_(serverLabelOf(env.dataDir)),
       log_(env.log),
       engine_(options_.socket, stop_.get_token()),
-      starter_(engine_, table_, auths_, {server_, options_.network, true}, log_),
+      starter_(engine_, table_, auths_,
+               {.server = server_,
+                .network = options_.network,
+                .shm = options_.shm,
+                .memory = options_.memory,
+                .pids = options_.pids},
+               log_),
       watcher_(engine_, table_, server_, log_) {
   try {
     runThread(&DockerLauncher::watchWorkers);

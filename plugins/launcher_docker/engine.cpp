@@ -89,8 +89,22 @@ std::variant<EngineVersion, EngineFault> Engine::connect() {
     }
     Lock lock(mutex_);
     api_ = isOlderApi(kApi, found->leastApi) ? found->leastApi : kApi;
+    isPodman_ = found->isPodman;
   }
   return version;
+}
+
+void Engine::readGpuRequest() {
+  const auto hasRuntime = readWith(readHasGpuRuntime, answerTo({"GET", prefix() + "/info", ""}));
+  const auto* const has = std::get_if<bool>(&hasRuntime);
+  const GpuRequest ofDocker = has != nullptr && *has ? GpuRequest::byCount : GpuRequest::byId;
+  Lock lock(mutex_);
+  gpuRequest_ = isPodman_ ? GpuRequest::byCdiName : ofDocker;
+}
+
+GpuRequest Engine::gpuRequest() const {
+  Lock lock(mutex_);
+  return gpuRequest_;
 }
 
 std::variant<std::string, EngineFault> Engine::createContainer(std::string_view name, std::string body) {

@@ -41,6 +41,12 @@ class Engine {
   /// newer daemon. Called before all other functions, and again after a failure.
   std::variant<EngineVersion, EngineFault> connect();
 
+  /// Asks how the daemon gives GPUs to containers. Called after connect(), before the first start. A daemon that gives
+  /// no answer counts as a Docker without the runtime `nvidia`.
+  void readGpuRequest();
+  /// Returns the result of the last readGpuRequest().
+  GpuRequest gpuRequest() const;
+
   /// Creates a container with the JSON text of containerBody(), and returns its id. Blocks for at most 60 s.
   std::variant<std::string, EngineFault> createContainer(std::string_view name, std::string body);
 
@@ -78,6 +84,8 @@ class Engine {
   const Clock::time_point end_;
   mutable Mutex mutex_;
   std::string api_ JOBQ_GUARDED_BY(mutex_);
+  bool isPodman_ JOBQ_GUARDED_BY(mutex_) = false;
+  GpuRequest gpuRequest_ JOBQ_GUARDED_BY(mutex_) = GpuRequest::byId;
 };
 
 }  // namespace jobq::docker

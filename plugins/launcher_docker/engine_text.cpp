@@ -1,6 +1,7 @@
 #include "engine_text.h"
 
 #include <charconv>
+#include <cstddef>
 #include <utility>
 #include <variant>
 
@@ -14,6 +15,7 @@ namespace jobq::docker {
 namespace {
 
 constexpr const char* kAnswer = "the answer of Docker";
+constexpr std::size_t kMostComponents = 100;
 
 std::pair<int, int> numbersOf(std::string_view version) {
   std::pair<int, int> numbers{0, 0};
@@ -31,7 +33,17 @@ EngineVersion readVersion(std::string_view body) {
   version.product = fields.text("Version").value_or("");
   version.api = fields.requiredText("ApiVersion");
   version.leastApi = fields.text("MinAPIVersion").value_or("");
+  if (fields.has("Components")) {
+    for (const json::Value& each : fields.list("Components", "components", kMostComponents)) {
+      version.isPodman = version.isPodman || Fields(kAnswer, each.raw).text("Name") == "Podman Engine";
+    }
+  }
   return version;
+}
+
+bool readHasGpuRuntime(std::string_view body) {
+  const Fields fields(kAnswer, body);
+  return fields.has("Runtimes") && fields.requiredObject("Runtimes").has("nvidia");
 }
 
 std::string readCreatedId(std::string_view body) { return Fields(kAnswer, body).requiredText("Id"); }

@@ -9,11 +9,19 @@
 
 namespace jobq::docker {
 
+/// The ways in which a daemon gives GPUs to containers.
+enum class GpuRequest {
+  byId,      ///< by the id of a GPU
+  byCount,   ///< also by a number of GPUs, which the daemon chooses: Docker has the runtime `nvidia`
+  byCdiName  ///< by a name of the Container Device Interface: Podman
+};
+
 /// The versions of a daemon.
 struct EngineVersion {
   std::string product;   ///< version of Docker, such as 24.0.5
   std::string api;       ///< newest version of the API, such as 1.43
   std::string leastApi;  ///< oldest version of the API spoken by the daemon
+  bool isPodman = false;
 };
 
 /// A container of a list.
@@ -31,6 +39,8 @@ struct EndedState {
 };
 
 EngineVersion readVersion(std::string_view body);
+/// Returns true if the answer of /info names the runtime `nvidia`.
+bool readHasGpuRuntime(std::string_view body);
 std::string readCreatedId(std::string_view body);
 std::vector<ListedContainer> readContainers(std::string_view body);
 EndedState readEndedState(std::string_view body);

@@ -3,10 +3,17 @@
 #include <sys/un.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "jobq/error.h"
 
 namespace jobq::docker {
+namespace {
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 44;  // 16 TB
+constexpr std::int64_t kMostPids = 4'194'304;               // the most of Linux
+
+}  // namespace
 
 Options::Options(const PluginConfig& config)
     : socket(config.text("socket", "/var/run/docker.sock", "path of the Unix socket of Docker")),
@@ -15,7 +22,10 @@ Options::Options(const PluginConfig& config)
                           "default network")),
       auths(config.text("auths", "",
                         "a JSON file with the credentials that containerRegistryAuthId of a template names; relative "
-                        "to the data directory, mode 0600")) {
+                        "to the data directory, mode 0600")),
+      shm(config.size("shm", 0, 0, kLargest, "size of /dev/shm of a container; 0B for Docker's default, 64MB")),
+      memory(config.size("memory", 0, 0, kLargest, "most memory of a container, at least 6MB; 0B for no bound")),
+      pids(config.integer("pids", 0, 0, kMostPids, "most processes and threads of a container; 0 for no bound")) {
   constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
   if (socket.empty() || socket.front() != '/' || socket.size() > kLongestPath) {
     throw ConfigError("launcher.docker.socket is \"" + socket +

@@ -1,6 +1,7 @@
 // The settings of the launcher.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -19,8 +20,11 @@ struct Options {
   RegistryAuths readAuths(const std::filesystem::path& dataDir) const;
 
   std::string socket;
-  std::string network;  ///< empty: the default network of Docker
-  std::string auths;    ///< may be empty
+  std::string network;   ///< empty: the default network of Docker
+  std::string auths;     ///< may be empty
+  std::uint64_t shm;     ///< bytes of /dev/shm; 0: the default of Docker
+  std::uint64_t memory;  ///< bytes of memory; 0: no bound
+  std::int64_t pids;     ///< processes and threads; 0: no bound
 };
 
 }  // namespace jobq::docker

@@ -29,6 +29,7 @@ ProcessLaunch processOf(WorkerLaunch& launch, const LauncherPlan& plan) {
                         .arguments = std::move(launch.container.entrypoint),
                         .environment = {}};
   process.arguments.insert(process.arguments.end(), launch.container.command.begin(), launch.container.command.end());
+  if (!launch.gpus.empty()) launch.env[std::string(kVisibleGpus)] = joinedWithCommas(launch.gpus);
   process.environment = environmentOf(plan.mark + launch.worker + "/", std::move(launch.env), plan.variables);
   return process;
 }

@@ -12,6 +12,12 @@ std::map<std::string, std::string> inheritedVariables() {
   return found;
 }
 
+std::string joinedWithCommas(const std::vector<std::string>& words) {
+  std::string joined;
+  for (const std::string& word : words) joined += (joined.empty() ? "" : ",") + word;
+  return joined;
+}
+
 std::map<std::string, std::string> environmentOf(const std::string& mark, std::map<std::string, std::string> own,
                                                  const std::map<std::string, std::string>& inherited) {
   own.insert(inherited.begin(), inherited.end());

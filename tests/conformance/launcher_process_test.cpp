@@ -116,6 +116,18 @@ TEST_F(LauncherProcess, AWorkerHasFewOfTheServersVariables) {
   EXPECT_THAT(log, testing::Not(HasSubstr("JOBQ_TEST_SECRET")));
 }
 
+TEST_F(LauncherProcess, AWorkerSeesItsGpusAlone) {
+  load();
+  launcher_->start({.worker = "w1",
+                    .endpoint = "ep",
+                    .container = shellContainer("exec env"),
+                    .env = {{"CUDA_VISIBLE_DEVICES", "7"}},
+                    .gpuCount = 2,
+                    .gpus = {"0", "GPU-b"}});
+  (void)nextExit();
+  EXPECT_THAT(content(logOf("w1")), HasSubstr("CUDA_VISIBLE_DEVICES=0,GPU-b\n"));
+}
+
 TEST_F(LauncherProcess, AProgramIsSearchedInThePathOfTheWorker) {
   std::ofstream(folder_ / "own-program") << "#!/bin/sh\necho own \"$1\"\n";
   std::filesystem::permissions(folder_ / "own-program", std::filesystem::perms::owner_all);

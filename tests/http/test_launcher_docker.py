@@ -20,6 +20,13 @@ class LauncherDockerTest(DockerTest):
     def containers(self):
         return self.docker.report()["containers"]
 
+    def created(self, count):
+        """Waits for the containers, and returns the bodies of their creation. A first attempt may end with a pull."""
+        self.until_containers(count, f"{count} containers run")
+        names = {each["labels"]["jobq.worker"] for each in self.containers()}
+        bodies = {body["Labels"]["jobq.worker"]: body for body in self.docker.report()["bodies"]}
+        return [bodies[name] for name in sorted(names)]
+
     def until_containers(self, count, what):
         until(lambda: len([each for each in self.containers() if each["state"] == "running"]) == count, what, HANG)
 
@@ -36,6 +43,59 @@ class LauncherDockerTest(DockerTest):
         assert [image for image, _ in report["pulls"]] == [IMAGE]
         assert "A=b" in report["bodies"][-1]["Env"]
         assert report["bodies"][-1]["HostConfig"]["Mounts"][0]["Target"] == "/workspace"
+
+    def test_the_bounds_of_the_settings(self, own_server):
+        """The way of a model server: a gigabyte of shared memory, bounds of memory and processes, and a chosen network."""
+        self.server.stop()
+        self.server.settings.update({"launcher.docker.shm": "1GB", "launcher.docker.memory": "16GB",
+                                     "launcher.docker.pids": "4096", "launcher.docker.network": "host"})
+        self.server.write_file()
+        self.server.start()
+        self.launch(workersMin=1)
+        host = self.created(1)[0]["HostConfig"]
+        assert (host["ShmSize"], host["Memory"], host["PidsLimit"], host["NetworkMode"]) == (2**30, 2**34, 4096, "host")
+
+    def test_each_container_has_its_gpu(self):
+        """With launcher.gpus a third worker waits for the GPU of another."""
+        self.server.stop()
+        self.server.settings["launcher.gpus"] = "0, 1"
+        self.server.write_file()
+        self.server.start()
+        endpoint = self.launch(workersMin=2)
+        created = self.created(2)
+        requests = [body["HostConfig"]["DeviceRequests"] for body in created]
+        assert sorted(request["DeviceIDs"] for request, in requests) == [["0"], ["1"]], requests
+        assert all(request["Capabilities"] == [["gpu"]] for request, in requests), requests
+        assert sorted(variable for body in created for variable in body["Env"] if variable.startswith("JOBQ_SLOT")) == [
+            "JOBQ_SLOT=0", "JOBQ_SLOT=1"]
+        other = self.launch(gpuCount=1)
+        job = self.server.run(other, {})
+        status = until(lambda: (now := self.server.status(other, job)).get("queueReason") == "no_gpu" and now,
+                       "the job waits for a GPU", HANG)
+        assert "all GPUs of launcher.gpus are in use" in status["queueAdvice"], status
+        self.call("PATCH", f"/endpoints/{endpoint}", {"workersMin": 0, "workersMax": 1})
+        assert self.server.finished(other, job)["status"] == "COMPLETED", "a worker has left its GPU"
+
+    def test_too_many_gpus_are_a_fault(self):
+        self.server.stop()
+        self.server.settings["launcher.gpus"] = "0"
+        self.server.write_file()
+        self.server.start()
+        endpoint = self.launch(gpuCount=2)
+        job = self.server.run(endpoint, {})
+        status = self.server.status(endpoint, job)
+        assert status["queueReason"] == "no_gpu", status
+        assert "gpuCount" in status["queueAdvice"], status
+
+    @pytest.mark.parametrize("compute, gpus, asked", [("GPU", 2, {"Count": 2}), ("GPU", 0, None), ("CPU", 1, None)])
+    def test_docker_chooses_the_gpus_without_a_list(self, compute, gpus, asked):
+        """Docker with the runtime nvidia takes a number of GPUs."""
+        self.server.stop()
+        self.docker.set(runtimes=["runc", "nvidia"])
+        self.server.start()
+        self.launch(workersMin=1, computeType=compute, gpuCount=gpus)
+        requests = self.created(1)[0]["HostConfig"].get("DeviceRequests")
+        assert requests == (asked and [{"Driver": "", **asked, "Capabilities": [["gpu"]]}])
 
     def test_an_idle_container_is_removed(self):
         endpoint = self.launch(idleTimeout=1)

@@ -130,6 +130,16 @@ class LaunchTest(LaunchersTest):
         for sentence in (told(f"/v2/{endpoint}/health", "advice"), told(f"/v2/{endpoint}/status/{job}", "queueAdvice")):
             assert f"GET /v1/endpoints/{endpoint}" in sentence and "torch" not in sentence, sentence
 
+    def test_workers_at_a_time_have_numbers(self):
+        """A program may choose its GPU or its port by JOBQ_SLOT."""
+        endpoint, _ = self.launch(workersMin=2, workersMax=2)
+        self.until_counts(endpoint, idle=2)
+        slots = set()
+        for pid in processes_with(self.mark):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                slots |= set(re.findall(rb"JOBQ_SLOT=(\d+)", file.read()))
+        assert slots == {b"0", b"1"}
+
     def test_a_missing_program(self):
         endpoint, _ = self.launch(["/does/not/exist"])
         self.server.run(endpoint, {})

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "container_body.h"
@@ -164,6 +165,35 @@ TEST(ContainerBodyTest, AddsNoHostToTheNetworkOfAContainer) {
   EXPECT_EQ(body.find("ExtraHosts"), std::string::npos) << body;
 }
 
+TEST(ContainerBodyTest, HasTheBoundsOfTheSettings) {
+  const ContainerTerms terms{.server = "s1", .network = "", .shm = 1UL << 30, .memory = 1UL << 34, .pids = 512};
+  EXPECT_THAT(containerBody(launchOf(imageAlone()), terms),
+              testing::HasSubstr(R"("ShmSize":1073741824,"Memory":17179869184,"PidsLimit":512)"));
+}
+
+TEST(ContainerBodyTest, HasTheGpusOfTheWorker) {
+  const auto body = [](GpuRequest support, std::uint32_t count, std::vector<std::string> gpus) {
+    WorkerLaunch launch = launchOf(imageAlone());
+    launch.gpuCount = count;
+    launch.gpus = std::move(gpus);
+    return containerBody(launch, {.server = "s1", .network = "", .gpus = support});
+  };
+  const auto hasGpus = [](const std::string& driver, const std::string& which) {
+    return testing::HasSubstr(R"("DeviceRequests":[{"Driver":")" + driver + "\"," + which +
+                              R"(,"Capabilities":[["gpu"]]}])");
+  };
+  const auto hasNone = testing::Not(testing::HasSubstr("DeviceRequests"));
+  for (const GpuRequest docker : {GpuRequest::byId, GpuRequest::byCount}) {
+    EXPECT_THAT(body(docker, 2, {"0", "GPU-5a"}), hasGpus("", R"("DeviceIDs":["0","GPU-5a"])"));
+    EXPECT_THAT(body(docker, 1, {"amd.com/gpu=1"}), hasGpus("cdi", R"("DeviceIDs":["amd.com/gpu=1"])"));
+    EXPECT_THAT(body(docker, 0, {}), hasNone);
+  }
+  EXPECT_THAT(body(GpuRequest::byCount, 2, {}), hasGpus("", R"("Count":2)")) << "the daemon chooses the GPUs";
+  EXPECT_THAT(body(GpuRequest::byId, 2, {}), hasNone) << "Docker without the runtime would refuse the container";
+  EXPECT_THAT(body(GpuRequest::byCdiName, 1, {"0"}), hasGpus("cdi", R"("DeviceIDs":["nvidia.com/gpu=0"])"));
+  EXPECT_THAT(body(GpuRequest::byCdiName, 1, {}), hasNone);
+}
+
 TEST(ContainerBodyTest, AFaultNamesTheField) {
   EXPECT_EQ(faultOf(imageAlone()), std::nullopt);
   ContainerSpec container = imageAlone();
@@ -230,6 +260,12 @@ TEST(PullMessagesTest, ALineIsBounded) {
 
 TEST(EngineTextTest, ReadsAnswers) {
   EXPECT_EQ(readVersion(R"({"Version":"29.0","ApiVersion":"1.52","MinAPIVersion":"1.44"})").leastApi, "1.44");
+  EXPECT_FALSE(readVersion(R"({"ApiVersion":"1.47","Components":[{"Name":"Engine"}]})").isPodman);
+  EXPECT_TRUE(
+      readVersion(R"({"ApiVersion":"1.41","Components":[{"Name":"Podman Engine"},{"Name":"Conmon"}]})").isPodman);
+  EXPECT_TRUE(readHasGpuRuntime(R"({"Runtimes":{"runc":{"path":"runc"},"nvidia":{"path":"x"}}})"));
+  EXPECT_FALSE(readHasGpuRuntime(R"({"Runtimes":{"runc":{"path":"runc"}}})"));
+  EXPECT_FALSE(readHasGpuRuntime("{}"));
   EXPECT_EQ(readCreatedId(R"({"Id":"abc","Warnings":null})"), "abc");
   const auto containers = readContainers(R"([{"Id":"a","State":"exited","Labels":{"jobq.worker":"w"},"Names":null}])");
   ASSERT_EQ(containers.size(), 1U);

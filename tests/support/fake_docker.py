@@ -16,6 +16,7 @@ SETTINGS is JSON. `POST /fake` changes the settings later:
 | pullError | a text: a pull fails with it inside an answer 200 |
 | refusesDisk | true: the storage driver knows no size |
 | minApi | the oldest version of the API, "1.24" by default |
+| runtimes | the runtimes of the containers, ["runc"] by default |
 | refusesRemoval | true: containers cannot be removed |
 | folder | the working directory of the containers |
 
@@ -240,6 +241,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if call == "GET /version":
             return self.answer(200, {"Version": "24.0.5", "ApiVersion": daemon.settings.get("api", API),
                                      "MinAPIVersion": daemon.settings.get("minApi", "1.24"), "Os": "linux"})
+        if call == "GET /info":
+            return self.answer(200, {"Driver": "overlay2", "Runtimes": dict.fromkeys(daemon.settings.get("runtimes", ["runc"]), {})})
         if call == "GET /containers/json":
             return self.answer(200, self.listed(daemon))
         if call == "POST /containers/create":

@@ -122,6 +122,14 @@ TEST_F(ConfigTest, OwedWebhooksHaveBounds) {
   EXPECT_THAT(refusal("webhook.maxage = 1h"), HasSubstr("webhook.maxAge")) << "the nearest setting";
 }
 
+TEST_F(ConfigTest, EachGpuForLaunchedWorkersIsNamedOnce) {
+  EXPECT_TRUE(load("").launcherGpus.empty());
+  EXPECT_EQ(load("launcher.gpus = 0, GPU-5a1c, nvidia.com/gpu=1\n").launcherGpus,
+            (std::vector<std::string>{"0", "GPU-5a1c", "nvidia.com/gpu=1"}));
+  EXPECT_THAT(refusal("launcher.gpus = 0, 1, 0\n"), HasSubstr("launcher.gpus names 0 twice"));
+  EXPECT_THAT(refusal("launcher.gpus = 0 1\n"), HasSubstr("write ids such as 0, 1"));
+}
+
 TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
   const Config config = load(
       "server.port = 9000\nserver.drain = 500ms\ndata.dir = d\nplugins.path = p:/q\n"

@@ -34,7 +34,7 @@ class LaunchPoolTest : public testing::Test {
   LaunchPool::Step decide() { return pool_.decide(situation_, now_); }
   /// Adds a worker, and lets it ask for jobs.
   void addWorker(const WorkerId& worker, std::size_t jobs = 0) {
-    pool_.addWorker(worker, situation_.release, now_);
+    (void)pool_.addWorker(worker, situation_.release, now_);
     connect(worker, jobs);
   }
   void connect(const WorkerId& worker, std::size_t jobs = 0) {
@@ -85,7 +85,7 @@ TEST_F(LaunchPoolTest, WorkersStartForTheJobsUpToWorkersMax) {
 
 TEST_F(LaunchPoolTest, AStartingWorkerCountsForTheJobs) {
   queueJobs(2);
-  for (const char* worker : {"a", "b"}) pool_.addWorker(worker, situation_.release, now_);
+  for (const char* worker : {"a", "b"}) (void)pool_.addWorker(worker, situation_.release, now_);
   EXPECT_EQ(decide().starts, 0U);
   connect("a");
   EXPECT_EQ(decide().starts, 0U);
@@ -231,6 +231,34 @@ TEST_F(LaunchPoolTest, AnUnhealthyWorkerLeaves) {
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
 
+TEST_F(LaunchPoolTest, FreeGpusBoundTheStarts) {
+  queueJobs(3);
+  situation_.gpuRoom = 2;
+  EXPECT_EQ(decide().starts, 2U);
+  EXPECT_TRUE(pool_.lacksGpu());
+  situation_.gpuRoom = 3;
+  EXPECT_EQ(decide().starts, 3U);
+  EXPECT_FALSE(pool_.lacksGpu());
+}
+
+TEST_F(LaunchPoolTest, ANewReleaseWithoutAFreeGpuReplacesAWorker) {
+  addWorker("a", 1);
+  situation_.release = std::make_shared<Release>();
+  situation_.gpuRoom = 0;
+  const LaunchPool::Step step = decide();
+  EXPECT_EQ(step.starts, 0U);
+  EXPECT_THAT(step.retired, ElementsAre("a")) << "the new release waits for the GPU of the old worker";
+}
+
+TEST_F(LaunchPoolTest, ASlotIsTheLowestFreeNumber) {
+  EXPECT_EQ(pool_.addWorker("a", situation_.release, now_), 0U);
+  EXPECT_EQ(pool_.addWorker("b", situation_.release, now_), 1U);
+  EXPECT_EQ(pool_.addWorker("c", situation_.release, now_), 2U);
+  recordExit("b", false);
+  EXPECT_EQ(pool_.addWorker("d", situation_.release, now_), 1U);
+  EXPECT_EQ(pool_.addWorker("e", situation_.release, now_), 3U);
+}
+
 TEST_F(LaunchPoolTest, WithoutAReleaseAllWorkersLeave) {
   addWorker("a");
   addWorker("b", 1);
@@ -243,7 +271,7 @@ TEST_F(LaunchPoolTest, AFailedStartDelaysTheNextStart) {
   queueJobs(1);
   for (const int seconds : {1, 2, 4, 8, 16, 30, 30}) {
     ASSERT_EQ(decide().starts, 1U);
-    pool_.addWorker("a", situation_.release, now_);
+    (void)pool_.addWorker("a", situation_.release, now_);
     EXPECT_TRUE(recordExit("a", true, "no such program"));
     EXPECT_EQ(pool_.fault(), "no such program");
     now_ += seconds * kSecond - Millis(1);
@@ -272,7 +300,7 @@ TEST_F(LaunchPoolTest, ACrashBehindAJobIsAFailure) {
 }
 
 TEST_F(LaunchPoolTest, ALivingWorkerEndsTheBackoff) {
-  pool_.addWorker("a", situation_.release, now_);
+  (void)pool_.addWorker("a", situation_.release, now_);
   recordExit("a", true);
   now_ += kSecond;
   addWorker("b", 1);
@@ -285,7 +313,7 @@ TEST_F(LaunchPoolTest, ALivingWorkerEndsTheBackoff) {
 }
 
 TEST_F(LaunchPoolTest, AMissingWorkerIsGivenUp) {
-  pool_.addWorker("a", situation_.release, now_);
+  (void)pool_.addWorker("a", situation_.release, now_);
   now_ += Millis(599'999);
   EXPECT_THAT(decide().retired, IsEmpty());
   now_ += Millis(1);
@@ -304,7 +332,7 @@ TEST_F(LaunchPoolTest, ANewReleaseIsTriedBeforeAWorkerLeaves) {
   LaunchPool::Step step = decide();
   EXPECT_EQ(step.starts, 1U);
   EXPECT_THAT(step.retired, IsEmpty());
-  pool_.addWorker("c", situation_.release, now_);
+  (void)pool_.addWorker("c", situation_.release, now_);
   EXPECT_THAT(decide().retired, IsEmpty()) << "the new worker has not connected yet";
   connect("c");
   EXPECT_THAT(decide().retired, ElementsAre("b")) << "the idle worker leaves first";
@@ -318,7 +346,7 @@ TEST_F(LaunchPoolTest, AFailedReleaseLeavesTheOldWorkers) {
   addWorker("a");
   situation_.release = std::make_shared<Release>();
   EXPECT_EQ(decide().starts, 1U);
-  pool_.addWorker("b", situation_.release, now_);
+  (void)pool_.addWorker("b", situation_.release, now_);
   recordExit("b", true, "no such image");
   EXPECT_THAT(decide().retired, IsEmpty());
   now_ += kSecond;

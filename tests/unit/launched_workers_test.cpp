@@ -60,8 +60,9 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
     launched_.setServerUrl("http://127.0.0.1:8000");
   }
 
-  void setEndpoint(std::uint32_t workersMax, Millis idleTimeout = Millis(5'000)) {
+  void setEndpoint(std::uint32_t workersMax, Millis idleTimeout = Millis(5'000), std::uint32_t gpuCount = 1) {
     auto remote = std::make_shared<Endpoint>(*endpoint);
+    remote->spec.gpuCount = gpuCount;
     remote->spec.workersMax = workersMax;
     remote->spec.idleTimeout = idleTimeout;
     remote->spec.scaling = {ScalerType::requestCount, 1};
@@ -98,6 +99,35 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
   LaunchedWorkers launched_{
       {&launcher_, pools_, remote_, *storage, queueSignal, keys_, node_, storage.clock, storage.log}, "p"};
   CallId lastClaim_ = 100;
+};
+
+/// The machine has two GPUs for launched workers.
+class LaunchedWorkersGpuTest : public LaunchedWorkersTest {
+ protected:
+  LaunchedWorkersGpuTest() { launched().setServerUrl("http://127.0.0.1:8000"); }
+
+  LaunchedWorkers& launched() { return withGpus_; }
+  std::string waitReasonNow() const {
+    PoolStatus status = pools_.status("ep");
+    status.isLaunched = withGpus_.view("ep").isLaunched;
+    status.lacksGpu = withGpus_.view("ep").lacksGpu;
+    Endpoint endpoint;
+    endpoint.release = release_;
+    return std::string(waitReason(status, endpoint, false));
+  }
+
+ private:
+  LaunchedWorkers withGpus_{{.launcher = &launcher_,
+                             .pools = pools_,
+                             .remote = remote_,
+                             .storage = *storage,
+                             .queueSignal = queueSignal,
+                             .keys = keys_,
+                             .node = node_,
+                             .clock = storage.clock,
+                             .log = storage.log,
+                             .gpus = {"0", "GPU-b"}},
+                            "p"};
 };
 
 TEST_F(LaunchedWorkersTest, AJobStartsAWorkerWithTheEnvironment) {
@@ -249,6 +279,73 @@ TEST_F(LaunchedWorkersTest, TheEndOfTheServerEndsTheWorkers) {
   launched_.endWorkers(Millis(5'000));
   EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
   EXPECT_THAT(callOf("p-r1"), IsEmpty());
+}
+
+TEST_F(LaunchedWorkersTest, EachRunningWorkerOfAnEndpointHasASlot) {
+  for (const char* job : {"a", "b", "c"}) insert(job);
+  launched_.run();
+  ASSERT_THAT(launcher_.launches, SizeIs(3));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(launcher_.launches[i].env.at("JOBQ_SLOT"), std::to_string(i));
+  launcher_.exits = {{"p-r2", false, "it ended"}};
+  launched_.run();
+  pass(Millis(1'000));
+  ASSERT_THAT(launcher_.launches, SizeIs(4));
+  EXPECT_EQ(launcher_.launches.back().env.at("JOBQ_SLOT"), "1") << "the slot of the ended worker";
+}
+
+TEST_F(LaunchedWorkersTest, WithoutAListOfGpusTheLauncherChooses) {
+  setEndpoint(4, Millis(5'000), 3);
+  insert("a");
+  launched_.run();
+  ASSERT_THAT(launcher_.launches, SizeIs(1));
+  EXPECT_EQ(launcher_.launches.front().gpuCount, 3U);
+  EXPECT_THAT(launcher_.launches.front().gpus, IsEmpty());
+}
+
+TEST_F(LaunchedWorkersGpuTest, AWorkerHasAGpuForItself) {
+  for (const char* job : {"a", "b", "c"}) insert(job);
+  launched().run();
+  ASSERT_THAT(launcher_.launches, SizeIs(2)) << "workersMax is 4, and two GPUs are free";
+  EXPECT_THAT(launcher_.launches[0].gpus, ElementsAre("0"));
+  EXPECT_THAT(launcher_.launches[1].gpus, ElementsAre("GPU-b"));
+  EXPECT_TRUE(launched().view("ep").lacksGpu);
+  launcher_.exits = {{"p-r1", false, "it ended"}};
+  launched().run();
+  storage.clock.advance(Millis(1'000));
+  launched().run();
+  ASSERT_THAT(launcher_.launches, SizeIs(3));
+  EXPECT_THAT(launcher_.launches[2].gpus, ElementsAre("0")) << "the GPU of the ended worker";
+}
+
+TEST_F(LaunchedWorkersGpuTest, AJobWaitsForGpusInUse) {
+  setEndpoint(4, Millis(5'000), 2);
+  insert("a");
+  launched().run();
+  ASSERT_THAT(launcher_.launches, SizeIs(1));
+  EXPECT_THAT(launcher_.launches[0].gpus, ElementsAre("0", "GPU-b"));
+  insert("b");
+  launched().run();
+  EXPECT_THAT(launcher_.launches, SizeIs(1));
+  EXPECT_EQ(waitReasonNow(), "no_gpu");
+}
+
+TEST_F(LaunchedWorkersGpuTest, MoreGpusThanTheMachineHasAreAFault) {
+  setEndpoint(4, Millis(5'000), 3);
+  insert("a");
+  launched().run();
+  EXPECT_THAT(launcher_.launches, IsEmpty());
+  const LaunchView view = launched().view("ep");
+  EXPECT_FALSE(view.isLaunched);
+  EXPECT_THAT(view.fault.value_or(""), HasSubstr("needs 3 GPUs (gpuCount), and launcher.gpus names 2"));
+  EXPECT_EQ(waitReasonNow(), "no_gpu");
+}
+
+TEST_F(LaunchedWorkersGpuTest, AWorkerWithoutGpusTakesNone) {
+  setEndpoint(4, Millis(5'000), 0);
+  for (const char* job : {"a", "b", "c"}) insert(job);
+  launched().run();
+  ASSERT_THAT(launcher_.launches, SizeIs(3));
+  for (const WorkerLaunch& launch : launcher_.launches) EXPECT_THAT(launch.gpus, IsEmpty());
 }
 
 TEST_F(LaunchedWorkersTest, AFailureIsLogged) {

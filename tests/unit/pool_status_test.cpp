@@ -28,8 +28,10 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   status.counts = {};
   status.counts.unhealthy = 1;
   EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
+  status.lacksGpu = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_gpu");
   status.counts.initializing = 1;
-  EXPECT_EQ(waitReason(status, endpoint, false), "starting");
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting") << "the endpoint has got a GPU";
   status.counts.running = 1;
   EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
   status.isDrained = true;
@@ -102,6 +104,10 @@ TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {
   EXPECT_EQ(waitReason(status, endpoint, false), "starting");
   EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
   EXPECT_FALSE(advice(false).has_value());
+  status.lacksGpu = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_gpu");
+  EXPECT_THAT(advice(false, AdviceReader::client), testing::Optional(testing::HasSubstr("launcher.gpus are in use")));
+  status.lacksGpu = false;
   status.launchFault = "it ended with exit code 3";
   EXPECT_THAT(advice(false), testing::Optional(testing::HasSubstr("it ended with exit code 3")));
   EXPECT_THAT(advice(false, AdviceReader::client),

@@ -50,8 +50,8 @@ class WorkerStatus {
   /// Returns each worker of this node and the progress of the endpoint's release.
   virtual WorkerPoolView view(const EndpointId& endpoint) const = 0;
 
-  /// Returns the reason why a job of the endpoint waits here: no_workers, workers_busy, starting, worker_crashing or
-  /// paused.
+  /// Returns the reason why a job of the endpoint waits here: no_workers, workers_busy, starting, no_gpu,
+  /// worker_crashing, paused or draining.
   virtual std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const = 0;
 
   /// Returns a sentence that says what to do, if the endpoint needs a remote worker and none is connected.

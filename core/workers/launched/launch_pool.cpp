@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 namespace jobq {
@@ -32,10 +33,13 @@ LaunchPool::Step LaunchPool::decide(const LaunchSituation& situation, Instant no
   noteLoads(situation.loads, now);
   stopRetired(situation, step);
   retireUnfit(situation, now, step);
+  lacksGpu_ = false;
   if (!situation.release) return step;
   if (isThrottled(now)) return step;  // no worker leaves either while the start of a replacement is not possible
   rollRelease(situation, step);
   if (step.starts == 0) step.starts = workersMissing(situation);
+  lacksGpu_ = step.starts > situation.gpuRoom;
+  step.starts = std::min(step.starts, situation.gpuRoom);
   if (step.starts == 0) retireIdle(situation, now, step);
   return step;
 }
@@ -81,7 +85,7 @@ void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step
 }
 
 // The workers of an old release leave one at a time. The first leaves after a worker of the new release has connected,
-// or at once if no worker is needed or workersMax leaves no slot for a new worker.
+// or at once if no worker is needed or workersMax or the GPUs leave no slot for a new worker.
 void LaunchPool::rollRelease(const LaunchSituation& situation, Step& step) {
   bool isPending = false;
   bool isProven = false;
@@ -100,7 +104,8 @@ void LaunchPool::rollRelease(const LaunchSituation& situation, Step& step) {
   const bool isNeeded =
       situation.jobs.inQueue > 0 || situation.endpoint->spec.workersMin > 0 ||
       std::ranges::any_of(workers_, [&](const auto& worker) { return hasJobs(situation.loads, worker.first); });
-  if (!isProven && isNeeded && slots(situation) < situation.endpoint->spec.workersMax) {
+  const bool hasRoom = slots(situation) < situation.endpoint->spec.workersMax && situation.gpuRoom > 0;
+  if (!isProven && isNeeded && hasRoom) {
     step.starts = 1;  // the new release is tried in a free slot before a worker has to leave
   } else {
     retire(oldest->first, step);
@@ -155,8 +160,13 @@ std::size_t LaunchPool::workersMissing(const LaunchSituation& situation) const {
   return wanted > view.workers ? wanted - view.workers : 0;
 }
 
-void LaunchPool::addWorker(const WorkerId& worker, const ReleasePtr& release, Instant now) {
-  workers_[worker] = {release, now, now};
+std::uint32_t LaunchPool::addWorker(const WorkerId& worker, const ReleasePtr& release, Instant now) {
+  std::set<std::uint32_t> taken;
+  for (const auto& [id, other] : workers_) taken.insert(other.slot);
+  std::uint32_t slot = 0;
+  while (taken.contains(slot)) ++slot;
+  workers_[worker] = {.release = release, .startedAt = now, .busyUntil = now, .slot = slot};
+  return slot;
 }
 
 void LaunchPool::retire(const WorkerId& worker, Step& step, LaunchedEvent event) {

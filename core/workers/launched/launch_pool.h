@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct LaunchedWorker {
   ReleasePtr release{};
   Instant startedAt{};
   Instant busyUntil{};        ///< when it was last seen with a job
+  std::uint32_t slot = 0;     ///< number that no other running worker of the endpoint has here
   bool hasConnected = false;  ///< the worker has asked for jobs
   bool hasWorked = false;     ///< the worker has had a job
   TableState<kLaunchedTransitions> state{};
@@ -54,10 +56,11 @@ struct LaunchedWorker {
 
 /// The state of an endpoint at a moment, as the pool sees the endpoint.
 struct LaunchSituation {
-  EndpointPtr endpoint{};  ///< with the node's part in the numbers of workers
-  ReleasePtr release{};    ///< release of new workers; null if none may start and all have to leave
-  RemoteLoads loads{};     ///< loads of all remote workers of the endpoint, launched or not
-  EndpointCounts jobs{};   ///< only the numbers of queued jobs and the waiting time of the first job count
+  EndpointPtr endpoint{};          ///< with the node's part in the numbers of workers
+  ReleasePtr release{};            ///< release of new workers; null if none may start and all have to leave
+  RemoteLoads loads{};             ///< loads of all remote workers of the endpoint, launched or not
+  EndpointCounts jobs{};           ///< only the numbers of queued jobs and the waiting time of the first job count
+  std::size_t gpuRoom = SIZE_MAX;  ///< most workers that can start with the free GPUs
 };
 
 /// Not thread-safe.
@@ -75,8 +78,9 @@ class LaunchPool {
   /// Decides the next step. A worker that the step retires is stopped by a later step, when the worker has no job left.
   Step decide(const LaunchSituation& situation, Instant now);
 
-  /// Records a worker that the launcher begins to start.
-  void addWorker(const WorkerId& worker, const ReleasePtr& release, Instant now);
+  /// Records a worker that the launcher begins to start. Returns the slot of the worker: the lowest number from 0 on
+  /// that no other worker has. The number is below workersMax, unless workers that leave have not ended yet.
+  std::uint32_t addWorker(const WorkerId& worker, const ReleasePtr& release, Instant now);
 
   /// Records the end of a worker; `loads` are the loads of the worker's endpoint. After a failure no worker starts for
   /// 1 s, and for twice as long after each further failure, up to 30 s. A failure is an end without a request, with an
@@ -87,6 +91,8 @@ class LaunchPool {
   const std::map<WorkerId, LaunchedWorker>& all() const noexcept { return workers_; }
   /// Returns true while no worker may start after a failure.
   bool isThrottled(Instant now) const noexcept { return now < startAfter_; }
+  /// Returns true if the last decision would have started more workers with more free GPUs.
+  bool lacksGpu() const noexcept { return lacksGpu_; }
   /// Returns the reason of the last failure, until a worker has worked since.
   const std::optional<std::string>& fault() const noexcept { return fault_; }
 
@@ -105,6 +111,7 @@ class LaunchPool {
   Instant startAfter_{};
   Millis backoff_{0};
   std::optional<std::string> fault_{};
+  bool lacksGpu_ = false;
 };
 
 }  // namespace jobq

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -26,6 +27,7 @@ LaunchedWorkers::LaunchedWorkers(const Deps& deps, std::string prefix)
       prefix_(std::move(prefix)),
       pools_(deps.pools),
       remote_(deps.remote.registry()),
+      gpus_(deps.gpus),
       periodic_("launches", deps.clock, deps.log, kInterval, *this) {}
 
 void LaunchedWorkers::start() {
@@ -64,6 +66,7 @@ void LaunchedWorkers::collectExits() {
       Lock lock(mutex_);
       const auto launches = launches_.find(endpoint);
       if (launches == launches_.end()) continue;
+      gpus_.release(exit.worker);
       isFailure = launches->second.recordExit(exit, loads, deps_.clock.now());
     }
     remote_.noteExit({endpoint, exit.worker});
@@ -80,7 +83,10 @@ LaunchSituation LaunchedWorkers::situationOf(const EndpointId& endpoint, const R
     const NodeShare share = deps_.node.share();
     part->spec.workersMin = share.of(part->spec.workersMin, endpoint);
     part->spec.workersMax = share.of(part->spec.workersMax, endpoint);
-    if (!deps_.node.isDrained() && !launchFault(pool->release)) situation.release = pool->release;
+    if (!deps_.node.isDrained() && !launchFault(*pool)) situation.release = pool->release;
+    const std::uint32_t gpus = gpusOfWorker(part->spec);
+    Lock lock(mutex_);
+    if (gpus_.isCounted() && gpus > 0) situation.gpuRoom = gpus_.countFree() / gpus;
   }
   part->spec.id = endpoint;
   situation.endpoint = std::move(part);
@@ -99,8 +105,18 @@ EndpointCounts LaunchedWorkers::countJobs(const EndpointId& endpoint) const {
   }
 }
 
-std::optional<std::string> LaunchedWorkers::launchFault(const ReleasePtr& release) const {
-  return release ? deps_.launcher->fault(release->container) : std::nullopt;
+std::optional<std::string> LaunchedWorkers::launchFault(const RemotePool& pool) const {
+  if (!pool.release) return std::nullopt;
+  if (auto fault = gpuFault(*pool.endpoint)) return fault;
+  return deps_.launcher->fault(pool.release->container);
+}
+
+std::optional<std::string> LaunchedWorkers::gpuFault(const Endpoint& endpoint) const {
+  const std::size_t gpus = deps_.gpus.size();
+  const std::uint32_t wanted = gpusOfWorker(endpoint.spec);
+  if (gpus == 0 || wanted <= gpus) return std::nullopt;
+  return "A worker of the endpoint needs " + std::to_string(wanted) + " GPUs (gpuCount), and launcher.gpus names " +
+         std::to_string(gpus) + ": lower gpuCount, or name more GPUs.";
 }
 
 void LaunchedWorkers::serveEndpoint(const EndpointId& endpoint, const RemotePool* pool) {
@@ -125,7 +141,7 @@ void LaunchedWorkers::serveEndpoint(const EndpointId& endpoint, const RemotePool
 void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& release) {
   const EndpointId& id = endpoint.spec.id;
   const WorkerId worker = prefix_ + "-r" + std::to_string(++workersStarted_);
-  WorkerLaunch launch{worker, id, release->container, release->env};
+  WorkerLaunch launch{worker, id, release->container, release->env, gpusOfWorker(endpoint.spec)};
   const std::string url =
       serverUrl_ + "/v2/" + id;  // the variables come last: a template cannot send the keys of workers elsewhere
   for (auto& [name, value] : workerEnvironment(url, id, worker, deps_.keys.keyFor(id))) {
@@ -133,13 +149,15 @@ void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& r
   }
   {
     Lock lock(mutex_);
-    launches_[id].addWorker(worker, release, deps_.clock.now());
+    launch.env["JOBQ_SLOT"] = std::to_string(launches_[id].addWorker(worker, release, deps_.clock.now()));
+    if (gpus_.isCounted()) launch.gpus = gpus_.reserve(worker, launch.gpuCount);
   }
   try {
     deps_.launcher->start(std::move(launch));
   } catch (const std::bad_alloc& error) {
     const RemoteLoads loads = remote_.loads(id);
     Lock lock(mutex_);
+    gpus_.release(worker);
     (void)launches_[id].recordExit({worker, true, error.what()}, loads, deps_.clock.now());
   }
 }
@@ -163,13 +181,15 @@ void LaunchedWorkers::endWorkers(Millis grace) {
 LaunchView LaunchedWorkers::view(const EndpointId& endpoint) const {
   LaunchView view;
   if (deps_.launcher == nullptr) return view;
-  const ReleasePtr release = pools_.releaseOf(endpoint);
-  view.fault = launchFault(release);
-  view.isLaunched = release && !view.fault;
+  const std::optional<RemotePool> pool = pools_.find(endpoint);
+  if (pool) view.fault = launchFault(*pool);
+  view.isLaunched = pool && pool->release && !view.fault;
+  view.lacksGpu = pool && gpuFault(*pool->endpoint);
   Lock lock(mutex_);
   const auto launches = launches_.find(endpoint);
   if (launches == launches_.end()) return view;
   view.isThrottled = launches->second.isThrottled(deps_.clock.now());
+  view.lacksGpu = view.lacksGpu || launches->second.lacksGpu();
   view.workers = launches->second.all();
   if (view.isLaunched) view.fault = launches->second.fault();
   return view;

@@ -17,6 +17,7 @@
 #include "core/base/service.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
+#include "core/workers/launched/gpu_pool.h"
 #include "core/workers/launched/launch_pool.h"
 #include "core/workers/launched/remote_launches.h"
 #include "core/workers/pool/worker_pools.h"
@@ -50,6 +51,7 @@ class LaunchKeyring {
 struct LaunchView {
   bool isLaunched = false;           ///< the launcher starts workers of the endpoint
   bool isThrottled = false;          ///< the launcher waits after a failed start
+  bool lacksGpu = false;             ///< a worker would start with more free GPUs
   std::optional<std::string> fault;  ///< why no worker starts, or why the last start failed
   std::map<WorkerId, LaunchedWorker> workers;
 };
@@ -68,6 +70,7 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
     const NodeLife& node;
     Clock& clock;
     Log& log;
+    std::vector<std::string> gpus{};  ///< ids of the GPUs for the workers; empty: GPUs are not counted
   };
   /// `prefix` begins the ids of the workers.
   LaunchedWorkers(const Deps& deps, std::string prefix);
@@ -97,7 +100,9 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   LaunchSituation situationOf(const EndpointId& endpoint, const RemotePool* pool) const;
   EndpointCounts countJobs(const EndpointId& endpoint) const;
   void launchWorker(const Endpoint& endpoint, const ReleasePtr& release);
-  std::optional<std::string> launchFault(const ReleasePtr& release) const;
+  std::optional<std::string> launchFault(const RemotePool& pool) const;
+  /// Returns a sentence if the GPUs of this machine are not enough for a single worker.
+  std::optional<std::string> gpuFault(const Endpoint& endpoint) const;
 
   const Deps deps_;
   const std::string prefix_;
@@ -107,6 +112,7 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   std::uint64_t workersStarted_ = 0;  // used by the thread only
   mutable Mutex mutex_;
   std::map<EndpointId, LaunchPool> launches_ JOBQ_GUARDED_BY(mutex_);
+  GpuPool gpus_ JOBQ_GUARDED_BY(mutex_);
   Periodic periodic_;
 };
 

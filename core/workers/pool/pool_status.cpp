@@ -14,6 +14,7 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   // An idle worker is about to claim: the job waits only for the jobs before it.
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";
+  if (status.lacksGpu) return "no_gpu";
   if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
   // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job, and a remote worker
   // only with a launcher.
@@ -29,6 +30,11 @@ std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint
                                 ? status.launchFault.value_or("")
                                 : "an administrator finds the reason in GET /v1/endpoints/" + endpoint.spec.id;
   if (status.isLaunched) {
+    if (status.lacksGpu) {
+      return "all GPUs of launcher.gpus are in use: wait for the end of another worker, lower idleTimeout or "
+             "workersMin "
+             "of other endpoints, or name more GPUs";
+    }
     if (!status.launchFault) return std::nullopt;
     return "the last worker that was launched failed: " + fault;
   }

@@ -18,6 +18,7 @@ struct PoolStatus {
   WorkerCounts counts{};
   bool isDrained = false;   ///< an administrator lets this node drain, and no other node claims jobs
   bool isLaunched = false;  ///< a launcher starts remote workers of the endpoint
+  bool lacksGpu = false;    ///< a launcher would start a worker with more free GPUs
   /// Why the launcher starts none, or, with isLaunched, why the last start failed.
   std::optional<std::string> launchFault{};
 };
@@ -25,9 +26,8 @@ struct PoolStatus {
 /// Returns true if each worker of the pool leaves or is stuck.
 bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 
-/// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing, paused or
-/// draining.
-/// `lowPriority` is the class of the job.
+/// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, no_gpu, worker_crashing,
+/// paused or draining. `lowPriority` is the class of the job.
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept;
 
 /// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker, none is connected, and none

@@ -21,6 +21,14 @@ ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
   });
 }
 
+std::optional<RemotePool> RemotePools::find(const EndpointId& endpoint) const {
+  return pools_.read([&](const PoolTable& table) -> std::optional<RemotePool> {
+    const PoolSlot* const slot = table.find(endpoint);
+    if (slot == nullptr || !isRemote(slot->pool)) return std::nullopt;
+    return RemotePool{slot->pool.endpoint(), slot->pool.target()};
+  });
+}
+
 std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const {
   return pools_.read([&](const PoolTable& table) {
     std::vector<WorkerView> threads;

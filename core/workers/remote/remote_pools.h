@@ -2,6 +2,7 @@
 // (core/workers/remote/remote_workers.h).
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,9 @@ class RemotePools {
   /// Returns the release of the endpoint's remote workers; null if the workers are threads, or the endpoint has no pool
   /// here.
   ReleasePtr releaseOf(const EndpointId& endpoint) const;
+
+  /// Returns the endpoint if its workers are remote; no value if releaseOf() returns null.
+  std::optional<RemotePool> find(const EndpointId& endpoint) const;
 
   /// Returns the threads of a release before, while such a thread stays or is stuck. Empty if the newest release has
   /// threads.

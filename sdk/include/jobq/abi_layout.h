@@ -207,7 +207,7 @@ template <class Writer>
 constexpr void describeLauncher(Writer writer) {
   JOBQ_CLOSED(WorkerLauncher);
   JOBQ_CLOSED(ContainerSpec, image, entrypoint, command, ports, diskInGb, volumeInGb, volumeMountPath, registryAuthId);
-  JOBQ_OPEN(WorkerLaunch, worker, endpoint, container, env);
+  JOBQ_OPEN(WorkerLaunch, worker, endpoint, container, env, gpuCount, gpus);
   JOBQ_CLOSED(WorkerExit, worker, isFailure, reason);
 }
 

@@ -35,6 +35,10 @@ struct WorkerLaunch {
   /// The template's variables, with those of a worker: the addresses of its calls, its id and its key. The key is a
   /// secret: the launcher writes it to no log.
   std::map<std::string, std::string> env;
+  std::uint32_t gpuCount = 0;  ///< GPUs of the worker; 0: the worker needs none
+  /// The ids of the worker's GPUs, which no other worker of the server has. Empty although `gpuCount` is above 0: the
+  /// server has no list of GPUs, and the launcher gives the worker any GPUs, or none where the launcher cannot.
+  std::vector<std::string> gpus{};
 };
 
 /// The end of a worker.
