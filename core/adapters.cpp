@@ -88,7 +88,7 @@ std::string LaunchKeys::keyFor(const EndpointId& endpoint) { return keys_.keyFor
 
 void LaunchKeys::forgetKey(const EndpointId& endpoint) { keys_.forgetKey(endpoint); }
 
-WebhookRetries EndpointKeys::webhookRetries(const EndpointId& endpoint) const {
+WebhookBackoff EndpointKeys::webhookRetries(const EndpointId& endpoint) const {
   const EndpointPtr found = endpoints_.find(endpoint);
   return found ? found->webhookRetries() : others_;
 }

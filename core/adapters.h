@@ -20,7 +20,7 @@
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/sweeper.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/launched/launched_workers.h"
 #include "core/workers/pool/pool_status.h"
@@ -50,14 +50,14 @@ class WorkerSupervisor;
 class EndpointKeys final : public WebhookRules {
  public:
   /// `others` is for endpoints that are unknown, such as deleted ones. `endpoints` outlives the object.
-  EndpointKeys(const EndpointRegistry& endpoints, const WebhookRetries& others)
+  EndpointKeys(const EndpointRegistry& endpoints, const WebhookBackoff& others)
       : endpoints_(endpoints), others_(others) {}
-  WebhookRetries webhookRetries(const EndpointId& endpoint) const override;
+  WebhookBackoff webhookRetries(const EndpointId& endpoint) const override;
   std::string webhookKey(const EndpointId& endpoint) const override;
 
  private:
   const EndpointRegistry& endpoints_;
-  const WebhookRetries others_;
+  const WebhookBackoff others_;
 };
 
 /// Launched workers get keys from authentication.

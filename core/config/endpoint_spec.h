@@ -14,7 +14,7 @@
 #include "core/config/form.h"
 #include "core/config/limits.h"
 #include "core/config/scaling.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
@@ -25,7 +25,7 @@ namespace jobq {
 inline constexpr Range kRetention{1'000, 604'800'000};
 /// Bounds of the retention of failures, in milliseconds: 90 days. 0 keeps failures as any other result.
 inline constexpr Range kFailureRetention{0, 7'776'000'000};
-/// Bounds of WebhookRetries; the pause in milliseconds.
+/// Bounds of WebhookBackoff; the pause in milliseconds.
 inline constexpr Range kWebhookAttempts{1, 20};
 inline constexpr Range kWebhookPause{100, kLongestWebhookPause.count()};
 inline constexpr Range kWebhookFactor{1, 10};
@@ -36,7 +36,7 @@ struct EndpointConfig {
   std::uint64_t maxQueued = 1'000'000;  ///< waiting jobs at which no more are accepted
   Millis runRetention{1'800'000};       ///< retention of results of /run
   Millis runsyncRetention{60'000};      ///< retention of results of /runsync with a wait of at most 90 s
-  WebhookRetries webhookRetries{};
+  WebhookBackoff webhookRetries{};
   Millis failedRetention{0};  ///< retention of failures, also beyond their ttl; 0: as any other result
 };
 

@@ -37,7 +37,7 @@ auto ofDefaults(Member EndpointConfig::*member) {
 
 /// Returns the accessor of a member of the attempts of webhooks.
 template <class Member>
-auto ofRetries(Member WebhookRetries::*member) {
+auto ofRetries(Member WebhookBackoff::*member) {
   return [member](auto& config) -> auto& { return config.endpointDefaults.webhookRetries.*member; };
 }
 
@@ -190,11 +190,11 @@ SettingSection webhooksSection() {
               listSetting<C>("webhook.transports", &C::webhookTransports,
                              "The plugins for webhooks: `http` for http and https URLs, `file` for `file:///NAME`."),
               webhookSecret(),
-              wholeSetting<C>("webhook.attempts", ofRetries(&WebhookRetries::attempts), kWebhookAttempts,
+              wholeSetting<C>("webhook.attempts", ofRetries(&WebhookBackoff::attempts), kWebhookAttempts,
                               "The number of calls of a webhook in all, if its receiver does not take the webhook."),
-              durationSetting<C>("webhook.pause", ofRetries(&WebhookRetries::pause), Millis(kWebhookPause.min),
+              durationSetting<C>("webhook.pause", ofRetries(&WebhookBackoff::pause), Millis(kWebhookPause.min),
                                  Millis(kWebhookPause.max), "The time between the first call and the second."),
-              wholeSetting<C>("webhook.factor", ofRetries(&WebhookRetries::factor), kWebhookFactor,
+              wholeSetting<C>("webhook.factor", ofRetries(&WebhookBackoff::factor), kWebhookFactor,
                               "The factor from each pause to the next. A pause has at most 12 h."),
               durationSetting<C>("webhook.maxAge", &C::webhookMaxAge, kSecond, kMonth,
                                  "The age at which an undelivered webhook is abandoned."),

@@ -9,7 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
 #include "jobq/worker_launcher.h"
@@ -50,8 +50,8 @@ struct Endpoint {
   /// Returns the number of waiting jobs at which no more are accepted.
   std::uint64_t maxQueued() const { return spec.maxQueued.value_or(defaults.maxQueued); }
   /// Returns the attempts of the endpoint's webhooks.
-  WebhookRetries webhookRetries() const {
-    const WebhookRetries& others = defaults.webhookRetries;
+  WebhookBackoff webhookRetries() const {
+    const WebhookBackoff& others = defaults.webhookRetries;
     return {spec.webhookAttempts.value_or(others.attempts), spec.webhookPause.value_or(others.pause),
             spec.webhookFactor.value_or(others.factor)};
   }

@@ -202,7 +202,7 @@ void DeliveryTask::record(DeliveryAttempt attempt, bool isLastTry) {
 // Ends or postpones the delivery. With `isLastTry`, another attempt could not succeed.
 void DeliveryTask::endOrPostpone(bool isLastTry) {
   if (isDelivered(delivery_.attempts.back())) return finishDelivery(DeliveryState::delivered);
-  const WebhookRetries rule = retries();
+  const WebhookBackoff rule = retries();
   if (isLastTry || delivery_.tries >= rule.attempts) return finishDelivery(DeliveryState::abandoned);
   postpone(rule.pauseAfter(delivery_.tries));
 }

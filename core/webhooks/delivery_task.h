@@ -11,7 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/result.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/transports.h"
@@ -23,7 +23,7 @@
 
 namespace jobq {
 
-/// The time of a call. WebhookRetries has the number of the calls and the pauses between them.
+/// The time of a call. WebhookBackoff has the number of the calls and the pauses between them.
 inline constexpr Millis kCallTimeout{10'000};
 /// The pause behind a call that a fault of this machine has kept from the receiver (jobq/machine_fault.h).
 inline constexpr Millis kMachinePause{1'000};
@@ -61,7 +61,7 @@ class DeliveryTask final : public DeliveryWork, private DeliveryReceiver {
 
   Step beginAttempt(CallListener& listener);
   bool isDecided() const;
-  WebhookRetries retries() const { return deps_.secrets.retriesOf(delivery_.job.endpoint); }
+  WebhookBackoff retries() const { return deps_.secrets.retriesOf(delivery_.job.endpoint); }
   Step beginCall(WebhookTransport& transport, CallListener& listener);
   Result<std::string> signingKey();
   void ended(DeliveryResult result) noexcept override;

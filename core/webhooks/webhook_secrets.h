@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/secret_box.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/record_store.h"
@@ -25,7 +25,7 @@ class WebhookRules {
 
   /// Returns the attempts of the endpoint's webhooks; those of the server if the endpoint is unknown. Any thread may
   /// call.
-  virtual WebhookRetries webhookRetries(const EndpointId& endpoint) const = 0;
+  virtual WebhookBackoff webhookRetries(const EndpointId& endpoint) const = 0;
 
   /// Returns the bytes that sign the webhooks of the endpoint, or an empty string if the endpoint has no secret of its
   /// own or is unknown. Any thread may call.
@@ -44,7 +44,7 @@ class WebhookSecrets {
   std::string keyOf(const EndpointId& endpoint);
 
   /// Returns the attempts of the endpoint's webhooks.
-  WebhookRetries retriesOf(const EndpointId& endpoint) const { return endpoints_.webhookRetries(endpoint); }
+  WebhookBackoff retriesOf(const EndpointId& endpoint) const { return endpoints_.webhookRetries(endpoint); }
 
   /// Returns the secret of the server in the form for receivers: "whsec_" and base64. Throws like keyOf().
   std::string serverSecret();

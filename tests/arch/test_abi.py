@@ -68,7 +68,7 @@ def test_a_changed_file_is_refused(copy, compiled):
 
 
 @pytest.mark.parametrize("old, new, named", [
-    ("state@32+2,", "", "abi_layout.h lists for storage.JobFilter ['endpoint'], the header has ['endpoint', 'state']"),
+    ("state@32+2,", "", "abi_layout.h lists for storage.JobFilter ['endpoint', 'apiKeyId', 'idPrefix'], the header has"),
     ("failed:3,cancelled:4,", "failed:3,", "abi_layout.h lists for storage.JobState"),
     ("layout.storage.ClaimWant=", "ClaimWant=", "abi_layout.h does not describe ClaimWant for the group storage"),
     ("layout.webhook.DeliveryFailed=", "unlisted=", "abi_layout.h does not describe DeliveryFailed for the group webhook"),

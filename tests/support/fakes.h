@@ -17,7 +17,7 @@
 #include "core/maintenance/sweeper.h"
 #include "core/model/delivery_notifier.h"
 #include "core/model/overdue_jobs.h"
-#include "core/model/webhook_retries.h"
+#include "core/model/webhook_backoff.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"
@@ -76,13 +76,13 @@ class FixedLoad final : public EndpointLoad {
 /// Has the secrets and the attempts set by the test.
 class SetSecrets final : public WebhookRules {
  public:
-  WebhookRetries webhookRetries(const EndpointId&) const override { return retries; }
+  WebhookBackoff webhookRetries(const EndpointId&) const override { return retries; }
   std::string webhookKey(const EndpointId& endpoint) const override {
     const auto found = keys.find(endpoint);
     return found == keys.end() ? std::string() : found->second;
   }
   std::map<EndpointId, std::string> keys;
-  WebhookRetries retries;
+  WebhookBackoff retries;
 };
 
 /// Calls a function of the test for each batch and each task.

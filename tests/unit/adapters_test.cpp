@@ -77,7 +77,7 @@ TEST_F(AdaptersTest, AnEndpointComesAndLeaves) {
 }
 
 TEST_F(AdaptersTest, AnUnknownEndpointHasNoSecret) {
-  const EndpointKeys keys(node_.registry, WebhookRetries());
+  const EndpointKeys keys(node_.registry, WebhookBackoff());
   EXPECT_EQ(keys.webhookKey("file"), "") << "the secret of the server counts";
   EXPECT_EQ(keys.webhookKey("none"), "");
 }

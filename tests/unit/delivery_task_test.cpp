@@ -88,8 +88,8 @@ TEST_F(DeliveryTaskTest, TheEndpointDecidesAboutAttemptsAndPauses) {
 }
 
 TEST_F(DeliveryTaskTest, APauseHasABound) {
-  EXPECT_EQ((WebhookRetries{20, Millis(60'000), 10}).pauseAfter(19), kLongestWebhookPause);
-  EXPECT_EQ((WebhookRetries{20, kLongestWebhookPause, 1}).pauseAfter(2'000'000), kLongestWebhookPause);
+  EXPECT_EQ((WebhookBackoff{20, Millis(60'000), 10}).pauseAfter(19), kLongestWebhookPause);
+  EXPECT_EQ((WebhookBackoff{20, kLongestWebhookPause, 1}).pauseAfter(2'000'000), kLongestWebhookPause);
 }
 
 TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsTheDeliveryAndIsLoggedWithoutTheUrl) {

@@ -225,8 +225,7 @@ void RequestPipeline::limitRate(const Head&, RequestContext& context) {
   const RateLimitGate::OwnLimits own{spec.limits, apiRequest.endpoint->maxQueued()};
   auto entered = context.mayBlock ? std::optional(rates_.enter(spec.id, *context.route->operation, own))
                                   : rates_.enterKnown(spec.id, *context.route->operation, own);
-  context.needsThread = !entered;
-  if (context.needsThread) return;
+  if ((context.needsThread = !entered)) return;
   auto& passed = *entered;
   if (!passed) {
     const RateLimitGate::Refused& refused = passed.failure();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bodies/body_files.h"
+#include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/time.h"
 #include "reads/job_listing.h"

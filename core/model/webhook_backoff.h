@@ -12,7 +12,7 @@ namespace jobq {
 inline constexpr Millis kLongestWebhookPause{43'200'000};
 
 /// How often and when the server calls a receiver.
-struct WebhookRetries {
+struct WebhookBackoff {
   std::uint32_t attempts = 3;  ///< calls in all, at least 1
   Millis pause{10'000};        ///< time before the second call
   std::uint32_t factor = 1;    ///< each later pause is so many times as long as the pause before, at least 1
