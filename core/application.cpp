@@ -276,6 +276,12 @@ void Application::addRoutes() {
   addBackupRoutes(router_, {backups_, config_.storage, draining_});
   addWebhookRoutes(router_, {storage_->outbox(), webhookSecrets_, webhooks_});
   addTemplateRoutes(router_, templateService_, endpoints_, runtimes_);
+  addWorkerLogRoutes(router_, {.logs = launched_.logs(),
+                               .endpoints = endpoints_,
+                               .timer = lateCalls_,
+                               .clock = clock_,
+                               .waiting = waiting_,
+                               .streamSilence = config_.server.streamSilence});
   addEndpointRoutes(router_, {endpointService_, endpoints_, workers_, runtimes_, config_.queuePolicy});
   addProcessRoutes(router_, *storage_, clock_, {draining_, node_.isFenced(), node_.isDrained()}, waiting_);
 }

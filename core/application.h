@@ -164,7 +164,7 @@ class Application {
   WorkerPools workerPools_;
   RemoteWorkers remote_;    // stage: execution, on other machines
   ForeignReports foreign_;  // reports about jobs of other nodes
-  CallTimer lateCalls_;     // refused calls of remote workers
+  CallTimer lateCalls_;     // refused calls of remote workers, followed outputs
   ExecutorChoice executors_;
   NodeLife node_;            // the node's life in the storage
   RemoteExchange exchange_;  // news about remote workers between nodes

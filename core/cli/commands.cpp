@@ -77,6 +77,13 @@ const std::vector<Command>& commands() {
         {"worker-key", "KEY", "the worker's API key; a new one of scope worker for this endpoint when left out"}},
        printWorkerEnvironment},
       {"worker list", "ENDPOINT", "List the workers of an endpoint.", {}, listWorkers},
+      {"worker logs",
+       "ENDPOINT WORKER",
+       "Show the last lines that a launched worker has written, also for 10 minutes after its end.\n"
+       "With --follow, show new lines until the worker's end.",
+       {{"follow", "", "show new lines until the worker's end"},
+        {"tail", "LINES", "the number of lines to begin with, 0 to 1000; 100 when left out"}},
+       showWorkerLog},
       {"plugin list", "", "List the plugin files, what they hold, and why a file was rejected.", {}, listPlugins},
       {"plugin describe",
        "NAME",

@@ -92,6 +92,7 @@ ExitCode cancelJob(const Invocation& invocation);
 ExitCode retryJob(const Invocation& invocation);
 ExitCode streamJob(const Invocation& invocation);
 ExitCode showLog(const Invocation& invocation);
+ExitCode showWorkerLog(const Invocation& invocation);
 ExitCode showHealth(const Invocation& invocation);
 ExitCode listJobs(const Invocation& invocation);
 ExitCode purgeQueue(const Invocation& invocation);

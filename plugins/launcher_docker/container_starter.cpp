@@ -91,6 +91,7 @@ bool ContainerStarter::pullImage(const ClaimedLaunch& claimed) {
 void ContainerStarter::startContainer(const ClaimedLaunch& claimed, const std::string& container) {
   if (claimed.stop.stop_requested()) return failStart(claimed, {}, true);
   if (const auto fault = engine_.startContainer(container)) return failStart(claimed, *fault, true);
+  outputs_.follow(claimed.launch.worker, container);
   table_.markRunning(claimed.launch.worker, container);
 }
 

@@ -9,6 +9,7 @@
 #include "container_body.h"
 #include "engine.h"
 #include "jobq/log.h"
+#include "output_follower.h"
 #include "registry_auths.h"
 #include "worker_table.h"
 
@@ -17,8 +18,9 @@ namespace jobq::docker {
 /// Any thread may call the method, also for many starts at once. The arguments of the constructor outlive the object.
 class ContainerStarter {
  public:
-  ContainerStarter(Engine& engine, WorkerTable& table, const RegistryAuths& auths, ContainerTerms terms, Log& log)
-      : engine_(engine), table_(table), auths_(auths), terms_(std::move(terms)), log_(log) {}
+  ContainerStarter(Engine& engine, WorkerTable& table, OutputFollower& outputs, const RegistryAuths& auths,
+                   ContainerTerms terms, Log& log)
+      : engine_(engine), table_(table), outputs_(outputs), auths_(auths), terms_(std::move(terms)), log_(log) {}
 
   /// Starts the worker. The call blocks until the worker runs or the start has failed, and a pull takes minutes. If
   /// another thread pulls the image already, the worker goes back to the queue and the call returns. The table has the
@@ -41,6 +43,7 @@ class ContainerStarter {
 
   Engine& engine_;
   WorkerTable& table_;
+  OutputFollower& outputs_;
   const RegistryAuths& auths_;
   const ContainerTerms terms_;
   Log& log_;

@@ -39,6 +39,7 @@ void ContainerWatcher::watchContainers() {
                                       [&worker](const ListedContainer& each) { return each.worker == worker; });
     const auto ended = isListed ? std::nullopt : table_.findWatched(worker);
     if (!ended) continue;
+    outputs_.finish(worker);
     table_.endWorker(worker, ended->isRunning || ended->isFailure, ended->isRunning ? kVanished : ended->reason);
   }
 }
@@ -76,6 +77,7 @@ bool ContainerWatcher::removeLeftover(const ListedContainer& container) {
 void ContainerWatcher::endFailed(const ListedContainer& container, const WatchedWorker& worker) {
   // The answer to the start may have been lost, so the container may run until its removal.
   if (engine_.removeContainer(container.id)) return;
+  outputs_.finish(container.worker);
   table_.endWorker(container.worker, worker.isFailure, worker.reason);
 }
 
@@ -84,6 +86,7 @@ void ContainerWatcher::endRunning(const ListedContainer& container, const Watche
   const auto* state = std::get_if<EndedState>(&end);
   if (state == nullptr) return;  // the next look sees an absent container, or asks again
   const std::string lastLine = state->exitCode == 0 ? std::string() : engine_.readLastLine(container.id);
+  outputs_.finish(container.worker);
   // A container whose removal fails has no worker at the next look, and is removed then.
   (void)engine_.removeContainer(container.id);
   table_.endWorker(container.worker, state->exitCode != 0, reasonOfEnd(*state, lastLine, worker.wasKilled));

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "engine_text.h"
 #include "jobq/log.h"
+#include "output_follower.h"
 #include "worker_table.h"
 
 namespace jobq::docker {
@@ -16,8 +17,8 @@ namespace jobq::docker {
 /// Used by one thread. The arguments of the constructor outlive the object.
 class ContainerWatcher {
  public:
-  ContainerWatcher(Engine& engine, WorkerTable& table, std::string server, Log& log)
-      : engine_(engine), table_(table), server_(std::move(server)), log_(log) {}
+  ContainerWatcher(Engine& engine, WorkerTable& table, OutputFollower& outputs, std::string server, Log& log)
+      : engine_(engine), table_(table), outputs_(outputs), server_(std::move(server)), log_(log) {}
 
   /// Looks at all containers once. The first look that finds no running container of an earlier life opens the table
   /// for starts. A daemon that does not answer changes nothing about the workers with containers.
@@ -35,6 +36,7 @@ class ContainerWatcher {
 
   Engine& engine_;
   WorkerTable& table_;
+  OutputFollower& outputs_;
   const std::string server_;
   Log& log_;
   bool isConnected_ = false;        // the versions of the present daemon are known

@@ -27,14 +27,14 @@ DockerLauncher::DockerLauncher(const PluginEnv& env)
       server_(serverLabelOf(env.dataDir)),
       log_(env.log),
       engine_(options_.socket, stop_.get_token()),
-      starter_(engine_, table_, auths_,
+      starter_(engine_, table_, follower_, auths_,
                {.server = server_,
                 .network = options_.network,
                 .shm = options_.shm,
                 .memory = options_.memory,
                 .pids = options_.pids},
                log_),
-      watcher_(engine_, table_, server_, log_) {
+      watcher_(engine_, table_, follower_, server_, log_) {
   try {
     runThread(&DockerLauncher::watchWorkers);
     runThread(&DockerLauncher::sendSignals);
@@ -102,6 +102,7 @@ void DockerLauncher::endThreads() {
     }
   }
   stop_.request_stop();
+  follower_.stop();
   for (std::thread& thread : threads_) thread.join();
 }
 

@@ -1,8 +1,8 @@
 // The launcher that runs workers as containers of Docker.
 //
 // Threads: some start containers, because a pull takes minutes; one looks at the containers; one sends signals, because
-// a signal must not wait for a look. All share the table of workers, and no thread holds a lock during a call of
-// Docker.
+// a signal must not wait for a look; each running container has one for its output. All share the table of workers, and
+// no thread holds a lock during a call of Docker.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,9 @@
 #include "jobq/plugin.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "options.h"
+#include "output_follower.h"
 #include "registry_auths.h"
 #include "worker_table.h"
 
@@ -43,6 +45,7 @@ class DockerLauncher final : public WorkerLauncher {
   void start(WorkerLaunch launch) override { table_.addLaunch(std::move(launch)); }
   void stop(const WorkerId& worker, Millis grace) override { table_.stopWorker(worker, grace); }
   std::vector<WorkerExit> collectExits() override { return table_.collectExits(); }
+  std::vector<WorkerOutput> collectOutput() override { return outputs_.drain(); }
 
  private:
   void startWorkers();
@@ -58,6 +61,8 @@ class DockerLauncher final : public WorkerLauncher {
   std::stop_source stop_;  // ends the calls of the threads
   Engine engine_;
   WorkerTable table_;
+  OutputBuffer outputs_;
+  OutputFollower follower_{engine_, outputs_};
   ContainerStarter starter_;
   ContainerWatcher watcher_;
   Mutex mutex_;

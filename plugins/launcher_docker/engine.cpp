@@ -20,6 +20,7 @@ constexpr Millis kLongestPull = std::chrono::hours(6);
 constexpr Millis kLongestSilence = std::chrono::minutes(10);
 // Longer than the usual 10 s: the daemon copies a file system, or sets up devices.
 constexpr Millis kLongestStart = std::chrono::seconds(60);
+constexpr Millis kLongestLife = std::chrono::hours(24 * 365);
 constexpr std::size_t kMostListBytes = 16 * 1024 * 1024;
 
 EngineFault faultOf(const SocketAnswer& answer) {
@@ -157,6 +158,15 @@ std::variant<std::vector<ListedContainer>, EngineFault> Engine::listContainers(s
 
 std::variant<EndedState, EngineFault> Engine::readEnd(std::string_view id) {
   return readWith(readEndedState, answerTo({"GET", prefix() + pathOf(id, "/json"), ""}));
+}
+
+std::optional<EngineFault> Engine::followLog(std::string_view id, std::optional<std::int64_t> since, BodySink& sink,
+                                             const std::stop_token& stop) {
+  const std::string query = since ? "&since=" + std::to_string(*since) : std::string();
+  SocketCall follow{"GET", prefix() + pathOf(id, "/logs?stdout=1&stderr=1&follow=1" + query), ""};
+  follow.limit = kLongestLife;
+  follow.sink = &sink;
+  return faultIn(answerTo(std::move(follow), stop), {});
 }
 
 std::string Engine::readLastLine(std::string_view id) {

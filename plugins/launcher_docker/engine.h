@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -69,6 +70,11 @@ class Engine {
 
   /// Returns how a container has ended.
   std::variant<EndedState, EngineFault> readEnd(std::string_view id);
+
+  /// Gives `sink` the frames of a container's output (log_frames.h) from the second `since` on, or from the begin on,
+  /// and blocks until the container has ended. Ends with `stop`, too.
+  std::optional<EngineFault> followLog(std::string_view id, std::optional<std::int64_t> since, BodySink& sink,
+                                       const std::stop_token& stop);
 
   /// Returns the last line of the container's output that is not blank. The result is empty if the last five lines are
   /// blank or the output cannot be read.

@@ -1,6 +1,7 @@
 #include "log_frames.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace jobq::docker {
 namespace {
@@ -9,19 +10,33 @@ constexpr std::size_t kHead = 8;
 constexpr std::size_t kLengthAt = 4;
 constexpr const char* kBlanks = " \t\r\n\v\f";
 
+std::size_t lengthIn(std::string_view head) {
+  std::size_t length = 0;
+  for (const char byte : head.substr(kLengthAt)) length = length << 8 | static_cast<unsigned char>(byte);
+  return length;
+}
+
 }  // namespace
 
-std::string textOfFrames(std::string_view frames) {
+std::string FrameReader::read(std::string_view piece) {
   std::string text;
-  while (frames.size() > kHead) {
-    std::size_t length = 0;
-    for (std::size_t i = kLengthAt; i < kHead; ++i) length = length << 8 | static_cast<unsigned char>(frames[i]);
-    frames.remove_prefix(kHead);
-    text += frames.substr(0, length);
-    frames.remove_prefix(std::min(length, frames.size()));
+  while (!piece.empty()) {
+    std::size_t used = 0;
+    if (left_ > 0) {
+      used = std::min(left_, piece.size());
+      text += piece.substr(0, used);
+      left_ -= used;
+    } else {
+      used = std::min(kHead - head_.size(), piece.size());
+      head_ += piece.substr(0, used);
+      if (head_.size() == kHead) left_ = lengthIn(std::exchange(head_, {}));
+    }
+    piece.remove_prefix(used);
   }
   return text;
 }
+
+std::string textOfFrames(std::string_view frames) { return FrameReader().read(frames); }
 
 std::string lastLineOf(std::string_view text) {
   const std::size_t last = text.find_last_not_of(kBlanks);

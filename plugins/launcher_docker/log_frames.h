@@ -9,8 +9,19 @@ namespace jobq::docker {
 
 inline constexpr std::size_t kLongestClause = 300;  ///< bytes of a foreign text in a reason
 
-/// Returns the joined contents of the frames. A frame has a head of 8 bytes: the number of the stream, three zeros, and
-/// the length of the content, most significant byte first. A cut frame gives its existing bytes. Pure.
+/// Reads frames that come in pieces. A frame has a head of 8 bytes: the number of the stream, three zeros, and the
+/// length of the content, most significant byte first. One thread.
+class FrameReader {
+ public:
+  /// Returns the contents of the piece.
+  std::string read(std::string_view piece);
+
+ private:
+  std::string head_;      // begun head
+  std::size_t left_ = 0;  // bytes of the content still to come
+};
+
+/// Returns the joined contents of the frames. A cut frame gives its existing bytes. Pure.
 std::string textOfFrames(std::string_view frames);
 
 /// Returns the last line with more than blanks, as a clause: see asClause(). Pure.

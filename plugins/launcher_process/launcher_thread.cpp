@@ -114,7 +114,7 @@ void LauncherThread::readWorkers() {
 
 void LauncherThread::readOutputOf(WorkerProcess& worker) {
   if (worker.outputDescriptor() < 0) return;
-  const int error = worker.readOutput();
+  const int error = worker.readOutput(mailbox_.outputs());
   if (error == 0) return;
   log_.write(LogLevel::warning, "launcher.log",
              "the output of the worker " + worker.worker() + " of the endpoint " + worker.endpoint() +

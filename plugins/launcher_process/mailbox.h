@@ -1,4 +1,4 @@
-// The requests to the thread of the launcher, and the exits reported by the thread.
+// The requests to the thread of the launcher, and the exits and outputs reported by the thread.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,7 @@
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "worker_process.h"
 
 namespace jobq::process {
@@ -39,6 +40,9 @@ class Mailbox {
   void addExit(WorkerExit exit) JOBQ_EXCLUDES(mutex_);
   std::vector<WorkerExit> drainExits() JOBQ_EXCLUDES(mutex_);
 
+  /// The output of the workers, for the server.
+  OutputBuffer& outputs() { return outputs_; }
+
  private:
   void wake();
 
@@ -46,6 +50,7 @@ class Mailbox {
   Mutex mutex_;
   Requests requests_ JOBQ_GUARDED_BY(mutex_);
   std::vector<WorkerExit> exits_ JOBQ_GUARDED_BY(mutex_);
+  OutputBuffer outputs_;
 };
 
 }  // namespace jobq::process

@@ -13,6 +13,7 @@
 #include "guard_path.h"
 #include "jobq/abi.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "launcher_thread.h"
 #include "mailbox.h"
 #include "marked_processes.h"
@@ -87,6 +88,7 @@ class ProcessLauncher final : public WorkerLauncher {
   }
 
   std::vector<WorkerExit> collectExits() override { return mailbox_.drainExits(); }
+  std::vector<WorkerOutput> collectOutput() override { return mailbox_.outputs().drain(); }
 
  private:
   process::Mailbox mailbox_;

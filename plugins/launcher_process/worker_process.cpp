@@ -42,7 +42,7 @@ void WorkerProcess::checkDeadline(SteadyTime now) {
 }
 
 // The number of reads is bounded: a worker that writes without end must not keep the thread from the other workers.
-int WorkerProcess::readOutput() {
+int WorkerProcess::readOutput(OutputBuffer& outputs) {
   constexpr int kMostReads = 16;
   std::array<char, 64 * 1024> buffer;
   int error = 0;
@@ -53,6 +53,7 @@ int WorkerProcess::readOutput() {
     if (length <= 0) break;
     const std::string_view output(buffer.data(), static_cast<std::size_t>(length));
     lastLine_.add(output);
+    outputs.add(worker_, output);
     if (const int failed = log_.append(output); failed != 0 && !std::exchange(isLogBroken_, true)) error = failed;
   }
   return error;

@@ -8,6 +8,7 @@
 #include "guarded_process.h"
 #include "jobq/job.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "last_line.h"
 #include "worker_log.h"
 
@@ -40,8 +41,9 @@ class WorkerProcess {
   /// Returns the descriptor of the output, or -1 after the end of the output.
   int outputDescriptor() { return process_.output().number(); }
 
-  /// Moves a part of the output to the log. Returns 0, or errno of the first write that failed. Does not block.
-  int readOutput();
+  /// Moves a part of the output to the log and to `outputs`. Returns 0, or errno of the first write that failed. Does
+  /// not block.
+  int readOutput(OutputBuffer& outputs);
   /// Reads the report of the guard. Returns true if the guard has ended. Does not block.
   bool readStatus();
   /// Returns the exit, after readStatus() has returned true. Kills the processes left by a killed guard, within half a

@@ -29,6 +29,7 @@
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "testkit/life_pipe.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
@@ -152,6 +153,33 @@ TEST_P(LauncherSuite, AWorkerHasItsArgumentsAndVariables) {
         {{"STRANGE", strange}});
   EXPECT_FALSE(exitOf("w1").isFailure) << exitOf("w1").reason;
   EXPECT_EQ(content("seen"), "2|" + strange + "||" + strange);
+}
+
+TEST_P(LauncherSuite, TheOutputOfARunningWorkerIsCollected) {
+  start("w1", "echo begun; echo failing >&2; exec 9>\"$LIFE\"; while :; do sleep 0.1; done");
+  std::string seen;
+  waitFor("the output of the worker", [&] {
+    for (const WorkerOutput& output : rig_->launcher().collectOutput()) seen += output.bytes;
+    return seen == "begun\nfailing\n";
+  });
+  EXPECT_FALSE(exitSoFar("w1").has_value());
+}
+
+TEST_P(LauncherSuite, TheOutputOfAnEndedWorkerIsWhole) {
+  start("w1", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo line $i; done; printf last; exit 3");
+  std::string seen;
+  bool hasEnded = false;
+  waitFor("the end of the worker", [&] {
+    hasEnded = exitSoFar("w1").has_value();
+    for (const WorkerOutput& output : rig_->launcher().collectOutput()) {
+      EXPECT_EQ(output.worker, "w1");
+      seen += output.bytes;
+    }
+    return hasEnded;
+  });
+  EXPECT_TRUE(seen.starts_with("line 1\nline 2\n")) << seen.substr(0, 100);
+  EXPECT_TRUE(seen.ends_with("line 200\nlast")) << seen;
+  EXPECT_TRUE(rig_->launcher().collectOutput().empty());
 }
 
 TEST_P(LauncherSuite, AnExitWithCode0IsNoFailure) {

@@ -17,6 +17,7 @@
 #include "jobq/error.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 #include "testkit/pace.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
@@ -237,6 +238,24 @@ TEST_F(LauncherDocker, AnUnreachableDaemonIsNotAnExit) {
   exitOf("w2");
   EXPECT_EQ(linesOf("launcher.unreachable"), 1U);
   EXPECT_EQ(exits_.size(), 2U);
+}
+
+TEST_F(LauncherDocker, AnOutputGoesOnAfterABrokenConnection) {
+  open(kShellImage);
+  const testkit::TemporaryFolder folder;
+  const std::string go = (folder / "go").string();
+  start("w1", dockerShell("echo one; while [ ! -e " + go + " ]; do sleep 0.1; done; echo two; exec sleep 600"));
+  std::string seen;
+  const auto hasSeen = [&](const std::string& text) {
+    for (const WorkerOutput& output : launcher_->collectOutput()) seen += output.bytes;
+    return contains(seen, text);
+  };
+  testkit::waitFor("the first line", [&] { return hasSeen("one\n"); });
+  docker_->set(R"({"isDown":true})");
+  awaitLog("launcher.unreachable");
+  std::ofstream(go).put('x');
+  docker_->set(R"({"isDown":false})");
+  testkit::waitFor("the second line", [&] { return hasSeen("two\n"); });
 }
 
 TEST_F(LauncherDocker, WithoutADaemonAStartFails) {

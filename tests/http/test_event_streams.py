@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from event_reader import EVENTS, EventReader
 from http_case import HttpTest
 from jobq_server import until
 from lua_case import LuaTest
 from process_watch import threads
 
-EVENTS = {"Accept": "text/event-stream"}
 HANDLERS = {
     "counts": """return function(input, job)
   for i = 1, input.to do job:emit({ n = i }, { left = input.to - i }) job:log('line', i) end return 'done' end""",
@@ -18,43 +18,6 @@ HANDLERS = {
     "slow": """return function(input, job)
   job:log('begun') job:progress('begun') job:emit('begun') while not job:stopped() do end return {} end""",
 }
-
-
-class EventReader:
-    """An open stream of events of a server."""
-
-    def __init__(self, server, path, method="GET", **headers):
-        self.connection = server.connect()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.connection.request(method, path, headers={"Authorization": "Bearer " + server.key, **EVENTS, **named})
-        self.answer = self.connection.getresponse()
-
-    def next(self):
-        """The next event as (name, id, value of its data), or None at the end of the answer."""
-        name, number, data = "message", None, []
-        while line := self.answer.readline():
-            field, _, value = line.decode().rstrip("\n").partition(": ")
-            if field == "event":
-                name = value
-            elif field == "id":
-                number = value
-            elif field == "data":
-                data.append(value)
-            elif not field and data:
-                return name, number, json.loads("\n".join(data))
-        assert not data, "the answer ends inside an event"
-        return None
-
-    def read_rest(self):
-        """All further events."""
-        events = list(iter(self.next, None))
-        self.close()
-        return events
-
-    def close(self):
-        # The answer holds the socket, too.
-        self.answer.close()
-        self.connection.close()
 
 
 class RemoteWorker:

@@ -1,6 +1,8 @@
 """Workers that the server launches as containers: core/http/API.md, section 16.8. Docker is a fake whose containers are
 processes of this machine, and the worker is the program jobq-worker."""
 
+import re
+
 import pytest
 
 from docker_case import IMAGE, DockerTest
@@ -45,15 +47,18 @@ class LauncherDockerTest(DockerTest):
         assert report["bodies"][-1]["HostConfig"]["Mounts"][0]["Target"] == "/workspace"
 
     def test_the_bounds_of_the_settings(self, own_server):
-        """The way of a model server: a gigabyte of shared memory, bounds of memory and processes, and a chosen network."""
+        """The way of a model server such as vLLM or ComfyUI: a GPU, a gigabyte of shared memory,
+        bounds of memory and processes, and a chosen network."""
         self.server.stop()
         self.server.settings.update({"launcher.docker.shm": "1GB", "launcher.docker.memory": "16GB",
-                                     "launcher.docker.pids": "4096", "launcher.docker.network": "host"})
+                                     "launcher.docker.pids": "4096", "launcher.docker.network": "host",
+                                     "launcher.gpus": "0"})
         self.server.write_file()
         self.server.start()
         self.launch(workersMin=1)
         host = self.created(1)[0]["HostConfig"]
         assert (host["ShmSize"], host["Memory"], host["PidsLimit"], host["NetworkMode"]) == (2**30, 2**34, 4096, "host")
+        assert host["DeviceRequests"] == [{"Driver": "", "DeviceIDs": ["0"], "Capabilities": [["gpu"]]}]
 
     def test_each_container_has_its_gpu(self):
         """With launcher.gpus a third worker waits for the GPU of another."""
@@ -96,6 +101,14 @@ class LauncherDockerTest(DockerTest):
         self.launch(workersMin=1, computeType=compute, gpuCount=gpus)
         requests = self.created(1)[0]["HostConfig"].get("DeviceRequests")
         assert requests == (asked and [{"Driver": "", **asked, "Capabilities": [["gpu"]]}])
+
+    def test_the_output_of_a_container(self):
+        endpoint = self.launch(command=["--no-such-option"], workersMin=1)
+        until(lambda: "worker.failed" in self.server.log(), "the worker has failed", HANG)
+        worker = re.search(r"the launched worker (\S+) of", self.server.log())[1]
+        answer = self.call("GET", f"/endpoints/{endpoint}/workers/{worker}/logs")
+        assert answer["state"] == "ended" and "ended with exit code" in answer["reason"], answer
+        assert any("no-such-option" in line["text"] for line in answer["lines"]), answer
 
     def test_an_idle_container_is_removed(self):
         endpoint = self.launch(idleTimeout=1)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -256,6 +257,17 @@ TEST(PullMessagesTest, TheFirstErrorCounts) {
 TEST(PullMessagesTest, ALineIsBounded) {
   const std::string piece(64 * 1024, 'x');
   EXPECT_EQ(errorOf({piece, piece, "\n{\"error\":\"after\"}\n"}), "after");
+}
+
+TEST(FrameReaderTest, ReadsFramesInPieces) {
+  const std::string frames = "\1\0\0\0\0\0\0\3one\2\0\0\0\0\0\0\2\n2\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\1!"s;
+  for (std::size_t size = 1; size <= frames.size(); ++size) {
+    FrameReader reader;
+    std::string text;
+    for (std::size_t at = 0; at < frames.size(); at += size)
+      text += reader.read(std::string_view(frames).substr(at, size));
+    EXPECT_EQ(text, "one\n2!") << size;
+  }
 }
 
 TEST(EngineTextTest, ReadsAnswers) {

@@ -16,9 +16,9 @@ class DockerTest(ManagementTest):
         """Each test has a separate server, because some tests end the server. The server is removed with all data."""
         self._made = {"endpoints": [], "templates": []}
 
-    def launch(self, image=IMAGE, **fields):
+    def launch(self, image=IMAGE, command=("--image", "plugin/trial"), **fields):
         template = self.new_template(imageName=image, dockerEntrypoint=[PROGRAM], volumeInGb=1, env={"A": "b"},
-                                     dockerStartCmd=["--image", "plugin/trial"])
+                                     dockerStartCmd=list(command))
         return self.new_endpoint(template, **{"workersMax": 2, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
                                               "idleTimeout": 3_600, **fields})["id"]
 

@@ -274,9 +274,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, {"Id": container.id, "State": {
                 "Status": container.state, "Running": container.state == "running", "OOMKilled":
                 container.body["Labels"].get("fake.oom") == "true", "ExitCode": container.exit_code, "Error": ""}})
+        if call == "GET logs" and self.query.get("follow") == "1":
+            return self.follow(container)
         if call == "GET logs":
             return self.answer(200, container.last_lines(int(self.query["tail"])))
         raise Failure(404, "page not found")
+
+    def follow(self, container):
+        """Sends the output until the container has ended."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with open(container.log, "rb") as log:
+            while True:
+                has_ended = container.ended.is_set()
+                while part := log.read(4096):
+                    frame = struct.pack(">BxxxI", 1, len(part)) + part
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(frame), frame))
+                if has_ended or self.server.daemon.settings.get("isDown"):
+                    break
+                time.sleep(STEP)
+        if container.ended.is_set():
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
 
     def listed(self, daemon):
         wanted = json.loads(self.query.get("filters", "{}")).get("label", [])

@@ -179,6 +179,20 @@ TEST_F(CliJobsTest, ALogIsReadPageByPage) {
                                            "GET /v2/ep/logs/j"));
 }
 
+TEST_F(CliJobsTest, TheOutputOfAWorkerIsFollowedToItsEnd) {
+  server_.answer(R"({"lines":[{"at":"T1","text":"one\u001b[2J"}],"next":"1","state":"running"})");
+  expectEnd(run({"worker", "logs", "ep", "w"}), 0, "T1 one?[2J\n");
+  server_.answer(R"({"lines":[{"at":"T1","text":"one"}],"next":"1","state":"running"})");
+  server_.answer(
+      R"({"lines":[{"at":"T2","text":"two"}],"next":"2","state":"ended","reason":"it ended with exit code 1"})");
+  expectEnd(run({"worker", "logs", "ep", "w", "--follow", "--tail", "5"}), 0,
+            "T1 one\nT2 two\nthe worker has ended: it ended with exit code 1\n");
+  server_.answer(R"({"lines":[{"at" : "T1"}],"next":"1","state":"ended","reason":"it ended"})");
+  expectEnd(run({"worker", "logs", "ep", "w", "--json"}), 0, "{\"at\" : \"T1\"}\n");
+  const std::string path = "GET /v1/endpoints/ep/workers/w/logs";
+  EXPECT_THAT(server_.calls(), ElementsAre(path, path + "?tail=5", path + "?after=1", path));
+}
+
 TEST_F(CliJobsTest, TopSortsTheBusiestFirst) {
   server_.answer(
       R"([{"id":"a","name":"","release":{"version":1,"state":"complete"}},)"

@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/workers/launched/output_log.h"
 #include "core/workers/node/node_life.h"
 #include "core/workers/pool/pool_status.h"
 #include "executor_fixture.h"
+#include "jobq/worker_output.h"
 #include "tests/support/held_caller.h"
 
 namespace jobq {
@@ -35,10 +37,12 @@ class RecordingLauncher final : public WorkerLauncher {
   void start(WorkerLaunch launch) override { launches.push_back(std::move(launch)); }
   void stop(const WorkerId& worker, Millis) override { stopped.push_back(worker); }
   std::vector<WorkerExit> collectExits() override { return std::exchange(exits, {}); }
+  std::vector<WorkerOutput> collectOutput() override { return std::exchange(outputs, {}); }
 
   std::vector<WorkerLaunch> launches;
   std::vector<WorkerId> stopped;
   std::vector<WorkerExit> exits;
+  std::vector<WorkerOutput> outputs;
 };
 
 class FixedKeys final : public LaunchKeyring {
@@ -346,6 +350,27 @@ TEST_F(LaunchedWorkersGpuTest, AWorkerWithoutGpusTakesNone) {
   launched().run();
   ASSERT_THAT(launcher_.launches, SizeIs(3));
   for (const WorkerLaunch& launch : launcher_.launches) EXPECT_THAT(launch.gpus, IsEmpty());
+}
+
+TEST_F(LaunchedWorkersTest, TheOutputOfAWorkerIsReadable) {
+  insert("a");
+  launched_.run();
+  const auto lines = [this] {
+    std::vector<std::string> texts;
+    const auto part = launched_.logs().readAfter("ep", "p-r1", 0, 100);
+    for (const OutputLine& line : part.value_or(OutputPart()).lines) texts.push_back(line.text);
+    return texts;
+  };
+  EXPECT_THAT(lines(), IsEmpty());
+  launcher_.outputs = {{"p-r1", "loading\nhal"}, {"another", "lost\n"}};
+  launched_.run();
+  EXPECT_THAT(lines(), ElementsAre("loading"));
+  launcher_.outputs = {{"p-r1", "f\nout of memory"}};
+  launcher_.exits = {{"p-r1", true, "it ended with exit code 1"}};
+  node_.setFenced(true);
+  launched_.run();
+  EXPECT_THAT(lines(), ElementsAre("loading", "half", "out of memory")) << "a fenced node reads, too";
+  EXPECT_EQ(launched_.logs().readAfter("ep", "p-r1", 3, 100)->reason, "it ended with exit code 1");
 }
 
 TEST_F(LaunchedWorkersTest, AFailureIsLogged) {

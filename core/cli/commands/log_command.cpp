@@ -1,4 +1,5 @@
-// `jobqctl job logs`: prints the log lines of a job's handler, once or until the job's end.
+// `jobqctl job logs` and `jobqctl worker logs`: print the log lines of a job's handler, or the output of a launched
+// worker, once or until the end.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ constexpr std::chrono::milliseconds kBetweenPages{500};
 
 struct LogPage {
   std::string next;
-  std::string status;
+  std::string status;  // of the job, or the state of the worker
+  std::string reason;  // of the end of the worker
   bool more = false;
 };
 
@@ -36,14 +38,15 @@ std::string memberText(const json::Document& object, std::string_view key) {
 }
 
 // Prints a line unchanged for --json. Otherwise prints time, level and text, without characters that could steer the
-// terminal.
+// terminal. Lines of a worker have no level.
 void printLine(const json::Value& line, const Invocation& invocation) {
   if (invocation.json) {
     invocation.out << line.raw << '\n';
     return;
   }
   const json::Document object = readOrFail(line.raw, json::Kind::object);
-  invocation.out << memberText(object, "at") << ' ' << memberText(object, "level") << ' '
+  const std::string level = memberText(object, "level");
+  invocation.out << memberText(object, "at") << ' ' << level << (level.empty() ? "" : " ")
                  << harmless(memberText(object, "text")) << '\n';
 }
 
@@ -54,7 +57,10 @@ LogPage printPage(const std::string& answer, const Invocation& invocation) {
   for (const json::Value& line : list.elements) printLine(line, invocation);
   invocation.out.flush();
   const auto more = page.find("more");
-  return {memberText(page, "next"), memberText(page, "status"), more && more->raw == "true"};
+  return {.next = memberText(page, "next"),
+          .status = memberText(page, page.find("state") ? "state" : "status"),
+          .reason = memberText(page, "reason"),
+          .more = more && more->raw == "true"};
 }
 
 bool hasEnded(const LogPage& page) {
@@ -75,6 +81,25 @@ ExitCode showLog(const Invocation& invocation) {
     if (page.more) continue;
     if (!follow) return ExitCode::ok;
     if (hasEnded(page)) return page.status == nameOf(JobState::completed) ? ExitCode::ok : ExitCode::notCompleted;
+    std::this_thread::sleep_for(kBetweenPages);
+  }
+}
+
+ExitCode showWorkerLog(const Invocation& invocation) {
+  const Arguments& arguments = invocation.arguments;
+  const bool follow = arguments.has("follow");
+  const std::string path = "/v1/endpoints/" + ApiClient::segment(arguments.words[0]) + "/workers/" +
+                           ApiClient::segment(arguments.words[1]) + "/logs";
+  std::string query = arguments.has("tail") ? "?tail=" + ApiClient::segment(arguments.value("tail")) : "";
+  for (;;) {
+    const LogPage page = printPage(invocation.api.get(path + query), invocation);
+    if (!invocation.out) return ExitCode::ok;  // main() says why
+    query = "?after=" + page.next;
+    if (page.status == "ended") {
+      if (!invocation.json) invocation.out << "the worker has ended: " << harmless(page.reason) << '\n';
+      return ExitCode::ok;
+    }
+    if (!follow) return ExitCode::ok;
     std::this_thread::sleep_for(kBetweenPages);
   }
 }

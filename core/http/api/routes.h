@@ -31,6 +31,7 @@ class EndpointService;
 class JobService;
 class LaterSubmissions;
 class OutboxStore;
+class OutputReader;
 class PluginHost;
 class RuntimeMeter;
 class Storage;
@@ -123,6 +124,17 @@ struct EndpointDeps {
   std::string queuePolicy;  ///< default for endpoints without a policy
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
+
+/// Route of the output of launched workers, under /v1/endpoints/{id}/workers.
+struct WorkerLogDeps {
+  const OutputReader& logs;
+  const EndpointRegistry& endpoints;
+  CallTimer& timer;  ///< of streams that wait for lines
+  const Clock& clock;
+  Budget& waiting;  ///< places for streams
+  Millis streamSilence;
+};
+void addWorkerLogRoutes(Router& router, const WorkerLogDeps& deps);
 
 /// Drains of nodes (`core/workers/node/node_drains.h`). Any thread.
 class NodeDraining {

@@ -10,6 +10,7 @@
 #include "core/model/worker_environment.h"
 #include "core/workers/node/node_life.h"
 #include "jobq/error.h"
+#include "jobq/worker_output.h"
 
 namespace jobq {
 namespace {
@@ -35,7 +36,7 @@ void LaunchedWorkers::start() {
 }
 
 void LaunchedWorkers::run() {
-  collectExits();
+  collectEvents();
   if (deps_.node.isFenced()) return;  // the storage does not answer: the workers wait, too
   const std::vector<RemotePool> pools = pools_.all();
   std::vector<EndpointId> left;
@@ -51,28 +52,37 @@ void LaunchedWorkers::run() {
   for (const EndpointId& endpoint : left) serveEndpoint(endpoint, nullptr);
 }
 
-void LaunchedWorkers::collectExits() {
-  for (const WorkerExit& exit : deps_.launcher->collectExits()) {
-    EndpointId endpoint;
-    {
-      Lock lock(mutex_);
-      for (const auto& [id, launches] : launches_) {
-        if (launches.all().contains(exit.worker)) endpoint = id;
-      }
-    }
-    const RemoteLoads loads = remote_.loads(endpoint);
-    bool isFailure = false;
-    {
-      Lock lock(mutex_);
-      const auto launches = launches_.find(endpoint);
-      if (launches == launches_.end()) continue;
-      gpus_.release(exit.worker);
-      isFailure = launches->second.recordExit(exit, loads, deps_.clock.now());
-    }
-    remote_.noteExit({endpoint, exit.worker});
-    deps_.log.write(isFailure ? LogLevel::error : LogLevel::information, isFailure ? "worker.failed" : "worker.ended",
-                    "the launched worker " + exit.worker + " of " + endpoint + ": " + exit.reason);
+// The output comes after the exits, so the output of an ended worker is complete.
+void LaunchedWorkers::collectEvents() {
+  const std::vector<WorkerExit> exits = deps_.launcher->collectExits();
+  for (const WorkerOutput& output : deps_.launcher->collectOutput()) {
+    logs_.addOutput(output.worker, output.bytes, deps_.clock.now());
   }
+  for (const WorkerExit& exit : exits) recordExit(exit);
+  logs_.removeOldLogs(deps_.clock.now());
+}
+
+void LaunchedWorkers::recordExit(const WorkerExit& exit) {
+  logs_.endWorker(exit.worker, exit.reason, deps_.clock.now());
+  EndpointId endpoint;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, launches] : launches_) {
+      if (launches.all().contains(exit.worker)) endpoint = id;
+    }
+  }
+  const RemoteLoads loads = remote_.loads(endpoint);
+  bool isFailure = false;
+  {
+    Lock lock(mutex_);
+    const auto launches = launches_.find(endpoint);
+    if (launches == launches_.end()) return;
+    gpus_.release(exit.worker);
+    isFailure = launches->second.recordExit(exit, loads, deps_.clock.now());
+  }
+  remote_.noteExit({endpoint, exit.worker});
+  deps_.log.write(isFailure ? LogLevel::error : LogLevel::information, isFailure ? "worker.failed" : "worker.ended",
+                  "the launched worker " + exit.worker + " of " + endpoint + ": " + exit.reason);
 }
 
 LaunchSituation LaunchedWorkers::situationOf(const EndpointId& endpoint, const RemotePool* pool) const {
@@ -152,13 +162,11 @@ void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& r
     launch.env["JOBQ_SLOT"] = std::to_string(launches_[id].addWorker(worker, release, deps_.clock.now()));
     if (gpus_.isCounted()) launch.gpus = gpus_.reserve(worker, launch.gpuCount);
   }
+  logs_.beginWorker(id, worker);
   try {
     deps_.launcher->start(std::move(launch));
   } catch (const std::bad_alloc& error) {
-    const RemoteLoads loads = remote_.loads(id);
-    Lock lock(mutex_);
-    gpus_.release(worker);
-    (void)launches_[id].recordExit({worker, true, error.what()}, loads, deps_.clock.now());
+    recordExit({worker, true, error.what()});
   }
 }
 

@@ -19,6 +19,7 @@
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/launched/gpu_pool.h"
 #include "core/workers/launched/launch_pool.h"
+#include "core/workers/launched/output_log.h"
 #include "core/workers/launched/remote_launches.h"
 #include "core/workers/pool/worker_pools.h"
 #include "core/workers/remote/remote_pools.h"
@@ -91,11 +92,15 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   /// Asks all workers to end, and kills the workers that are still running after `grace`. Called after stop().
   void endWorkers(Millis grace);
 
+  /// The newest lines that the workers have written.
+  const OutputLog& logs() const noexcept { return logs_; }
+
   /// Returns the launcher's state for the endpoint.
   LaunchView view(const EndpointId& endpoint) const;
 
  private:
-  void collectExits();
+  void collectEvents();
+  void recordExit(const WorkerExit& exit);
   void serveEndpoint(const EndpointId& endpoint, const RemotePool* pool);
   LaunchSituation situationOf(const EndpointId& endpoint, const RemotePool* pool) const;
   EndpointCounts countJobs(const EndpointId& endpoint) const;
@@ -113,6 +118,7 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   mutable Mutex mutex_;
   std::map<EndpointId, LaunchPool> launches_ JOBQ_GUARDED_BY(mutex_);
   GpuPool gpus_ JOBQ_GUARDED_BY(mutex_);
+  OutputLog logs_;
   Periodic periodic_;
 };
 

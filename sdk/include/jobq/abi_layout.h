@@ -33,6 +33,7 @@
 #include "jobq/storage.h"
 #include "jobq/webhook_transport.h"
 #include "jobq/worker_launcher.h"
+#include "jobq/worker_output.h"
 
 namespace jobq::abi {
 
@@ -209,6 +210,7 @@ constexpr void describeLauncher(Writer writer) {
   JOBQ_CLOSED(ContainerSpec, image, entrypoint, command, ports, diskInGb, volumeInGb, volumeMountPath, registryAuthId);
   JOBQ_OPEN(WorkerLaunch, worker, endpoint, container, env, gpuCount, gpus);
   JOBQ_CLOSED(WorkerExit, worker, isFailure, reason);
+  JOBQ_CLOSED(WorkerOutput, worker, bytes);
 }
 
 template <class Writer>

@@ -12,6 +12,7 @@
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 #include "jobq/time.h"
+#include "jobq/worker_output.h"
 
 namespace jobq {
 
@@ -73,6 +74,11 @@ class JOBQ_VISIBLE WorkerLauncher : public Plugin {
   /// Returns the workers that have ended since the last call, with all processes that they had started. Throws only
   /// std::bad_alloc.
   virtual std::vector<WorkerExit> collectExits() = 0;
+
+  /// Returns what the workers have written to their standard output and standard error since the last call. Of much
+  /// output the newest part is enough, as OutputBuffer keeps it. The call after the collectExits() that returned a
+  /// worker has the rest of the output of that worker. Throws only std::bad_alloc.
+  virtual std::vector<WorkerOutput> collectOutput() = 0;
 };
 
 }  // namespace jobq
