@@ -5,9 +5,10 @@
 namespace jobq {
 namespace {
 
-// Both paths are relative to the folder of the programs; core/CMakeLists.txt sets both from the install rules.
+// The paths are relative to the folder of the programs; core/CMakeLists.txt sets them from the install rules.
 constexpr std::string_view kInstalledPlugins = JOBQ_INSTALLED_PLUGINS;
 constexpr std::string_view kInstalledScripts = JOBQ_INSTALLED_SCRIPTS;
+constexpr std::string_view kInstalledGuard = JOBQ_INSTALLED_GUARD;
 
 std::filesystem::path programFolder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -18,6 +19,12 @@ std::filesystem::path defaultPluginFolder() {
   const std::filesystem::path built = programs / "../plugins";
   if (std::filesystem::exists(built)) return built;
   return programs / kInstalledPlugins;
+}
+
+std::filesystem::path guardProgram() {
+  const std::filesystem::path programs = programFolder();
+  const std::filesystem::path built = programs / "jobq-guard";
+  return std::filesystem::exists(built) ? built : (programs / kInstalledGuard).lexically_normal();
 }
 
 std::filesystem::path defaultScriptFolder() {

@@ -13,4 +13,7 @@ std::filesystem::path defaultPluginFolder();
 /// Returns the folder with the Lua handlers and filters shipped with this program, under the same rules.
 std::filesystem::path defaultScriptFolder();
 
+/// Returns the path of jobq-guard, which need not exist, under the same rules.
+std::filesystem::path guardProgram();
+
 }  // namespace jobq

@@ -2,8 +2,11 @@
 
 import re
 import shlex
+import subprocess
 
+from jobq_server import JOBQCTL
 from jobqctl_case import USAGE, JobqctlTest
+from pace import HANG
 from plane_case import PlaneTest
 
 
@@ -14,15 +17,25 @@ class VariablesTest(PlaneTest, JobqctlTest):
     def test_formats(self):
         """etc/workers.md: a file names no worker unless the caller does, because many processes may read the file."""
         take = f"RUNPOD_WEBHOOK_GET_JOB={self.server.url}/v2/remote/job-take/$ID?gpu=none"
-        exported = dict(shlex.split(line)[1].split("=", 1) for line in self.variables("export").splitlines())
+        *exports, guard = self.variables("export").splitlines()
+        assert re.fullmatch(r"# Start the worker with /\S+/jobq-guard -- PROGRAM, and its child processes end with it.", guard)
+        exported = dict(shlex.split(line)[1].split("=", 1) for line in exports)
         name = exported.pop("RUNPOD_POD_ID")
         plain = self.variables("env").splitlines()
         assert take in plain
         assert dict(line.split("=", 1) for line in plain) == exported
         assert f"RUNPOD_POD_ID={name}" in self.variables("env", "--worker", name).splitlines()
-        systemd = self.variables("systemd").splitlines()
+        *systemd, guard = self.variables("systemd").splitlines()
+        assert re.fullmatch(r"# ExecStart=/\S+/jobq-guard -- PROGRAM", guard)
         assert [shlex.split(line)[0] for line in systemd] == plain
         assert all(re.fullmatch(r'[A-Z_]+="[^"\\]*"', line) for line in systemd)
+
+    def test_a_shell_reads_all_variables_without_quotes(self):
+        """`eval $(...)` joins the lines, and the comment is the last one."""
+        script = 'eval $("$JOBQCTL" worker env remote --worker-key k --worker w-1); echo "$RUNPOD_POD_ID $RUNPOD_AI_API_KEY"'
+        shown = subprocess.run(["sh", "-c", script], env=self.environment(JOBQCTL=JOBQCTL), capture_output=True, check=True,
+                               timeout=HANG)
+        assert shown.stdout == b"w-1 k\n"
 
     def test_kubernetes(self):
         """Each worker has the name of the pod."""

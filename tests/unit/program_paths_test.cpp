@@ -26,6 +26,12 @@ TEST(ProgramPathsTest, TheScriptsAreInTheSourceFolder) {
   EXPECT_TRUE(fs::is_directory(folder / "filters"));
 }
 
+TEST(ProgramPathsTest, TheGuardIsBesideTheInstalledPrograms) {
+  const fs::path guard = guardProgram();
+  EXPECT_TRUE(guard.is_absolute()) << guard;
+  EXPECT_EQ(guard.filename(), "jobq-guard");
+}
+
 TEST(ProgramPathsTest, TheFoldersDependOnTheProgramAlone) {
   const fs::path before = fs::current_path();
   const fs::path plugins = defaultPluginFolder();

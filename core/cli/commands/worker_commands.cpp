@@ -1,6 +1,8 @@
 // `jobqctl worker ...`: the variables that a remote worker needs, and the workers of an endpoint.
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "core/client/table_print.h"
 #include "core/model/image.h"
 #include "core/model/worker_environment.h"
+#include "core/process/program_paths.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 
@@ -48,10 +51,20 @@ std::string shellWord(const std::string& text) {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
+/// Returns a comment with the way to start a worker whose child processes end with it. `before` and `after` are around
+/// the command. Empty if this machine has no guard.
+std::string guardLine(const std::string& before, const std::string& after) {
+  const std::filesystem::path guard = guardProgram();
+  std::error_code unknown;
+  if (!std::filesystem::exists(guard, unknown)) return {};
+  return "# " + before + guard.string() + " -- PROGRAM" + after + "\n";
+}
+
 std::string exportLines(const Variables& variables) {
   std::string text;
   for (const auto& [name, value] : variables) text += "export " + name + "=" + shellWord(value) + "\n";
-  return text;
+  // The comment is the last line: a shell without quotes around $() reads all lines as one.
+  return text + guardLine("Start the worker with ", ", and its child processes end with it.");
 }
 
 /// Lines for `docker run --env-file`, where each character belongs to the value.
@@ -69,7 +82,7 @@ std::string systemdLines(const Variables& variables) {
     for (const char c : value) text += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
     text += "\"\n";
   }
-  return text;
+  return text + guardLine("ExecStart=", "");
 }
 
 /// The part `env` of a container of Kubernetes. An empty value stands for the name of the pod.

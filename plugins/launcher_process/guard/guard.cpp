@@ -1,5 +1,6 @@
 // jobq-guard: starts one worker and ends all processes of the worker. The launcher starts one guard for each worker
-// (plugins/launcher_process/guard/protocol.h).
+// (plugins/launcher_process/guard/protocol.h). `jobq-guard -- PROGRAM [ARGUMENT]...` does the same for a worker that
+// another program starts: the signals of the guard go to the worker, and the guard ends with the worker's exit code.
 //
 // The guard is a subreaper and adopts the orphans among the descendants of the worker: a process without a living
 // parent becomes a child of the guard, also after leaving the session. When the worker's main process ends, or the
@@ -29,6 +30,8 @@ namespace {
 
 using namespace jobq::guard;
 
+constexpr int kUsage = 2;
+
 /// The worker as described by the launcher. The memory of the texts is never freed.
 struct Launch {
   char* directory = nullptr;
@@ -50,7 +53,20 @@ struct Fault {
   int error;
 };
 
+/// True for `jobq-guard -- PROGRAM`: nothing reads a report, and commands come as signals.
+bool isCommandLine = false;
+
+[[noreturn]] void exitCommandLine(const char* word, int value) {
+  constexpr int kSignalBase = 128;  // the convention of shells
+  constexpr int kNotStarted = 127;
+  if (std::strcmp(word, "exit") == 0) ::_exit(value);
+  if (std::strcmp(word, "signal") == 0) ::_exit(kSignalBase + value);
+  std::fprintf(stderr, "jobq-guard: the program could not be started or killed: %s\n", std::strerror(value));
+  ::_exit(kNotStarted);
+}
+
 [[noreturn]] void exitWith(const char* word, int value) {
+  if (isCommandLine) exitCommandLine(word, value);
   char text[64];
   const int length = std::snprintf(text, sizeof text, "%s %d", word, value);
   // Without a reader the server has died, and no receiver of the text is left.
@@ -223,16 +239,48 @@ bool followCommands(const MainProcess& main) {
   return true;
 }
 
+/// Passes the waiting signals on to the worker, except the signals about ended children.
+void passSignals(const MainProcess& main, int signals) {
+  signalfd_siginfo signal{};
+  while (::read(signals, &signal, sizeof signal) == sizeof signal) {
+    if (signal.ssi_signo != SIGCHLD) ::kill(main.pid, static_cast<int>(signal.ssi_signo));
+  }
+}
+
 /// Returns when the worker's main process has ended, or when the worker has to be killed.
 void watchWorker(MainProcess& main, int signals) {
   while (main.end.si_pid == 0) {
-    pollfd ready[] = {{kCommands, POLLIN, 0}, {signals, POLLIN, 0}};
+    pollfd ready[] = {{isCommandLine ? -1 : kCommands, POLLIN, 0}, {signals, POLLIN, 0}};
     if (::poll(ready, 2, -1) < 0) continue;
     if (ready[0].revents != 0 && !followCommands(main)) return;
     if (ready[1].revents == 0) continue;
-    awaitChild(signals, 0);
+    passSignals(main, signals);
     reapOthers(main);
   }
+}
+
+/// Returns a descriptor for the signals about children, and on a command line also for the signals to pass on.
+int openSignals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  if (isCommandLine) {
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&wanted, number);
+  }
+  return ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/// Returns the launch of a program with the folder, the user and the variables of the guard. `words` ends with a null
+/// pointer, as do the arguments of main().
+Launch launchOf(char** words) {
+  static char here[] = ".";
+  static char sameUser[] = "";
+  Launch launch{here, sameUser, {}, {}};
+  for (char** word = words; *word != nullptr; ++word) launch.arguments.push_back(*word);
+  launch.arguments.push_back(nullptr);
+  for (char** variable = environ; *variable != nullptr; ++variable) launch.environment.push_back(*variable);
+  launch.environment.push_back(nullptr);
+  return launch;
 }
 
 [[noreturn]] void reportEnd(const MainProcess& main) {
@@ -244,20 +292,24 @@ void watchWorker(MainProcess& main, int signals) {
 
 }  // namespace
 
-int main() {
-  // Signals of a terminal, of the administrator or of systemd are for the server: the server ends the workers.
+int main(int count, char** arguments) {
+  isCommandLine = count > 1 && std::strcmp(arguments[1], "--") == 0;
+  if (isCommandLine && count == 2) {
+    std::fputs("jobq-guard: name a program: jobq-guard -- PROGRAM [ARGUMENT]...\n", stderr);
+    return kUsage;
+  }
+  // With a launcher, signals of a terminal, of the administrator or of systemd are for the server, which ends workers.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  closeOtherDescriptors();
-  for (const int number : {kCommands, kStatus, kLaunch}) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+  if (!isCommandLine) {
+    closeOtherDescriptors();
+    for (const int number : {kCommands, kStatus, kLaunch}) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+  }
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  sigset_t ofChildren;
-  sigemptyset(&ofChildren);
-  sigaddset(&ofChildren, SIGCHLD);
-  const int signals = ::signalfd(-1, &ofChildren, SFD_CLOEXEC | SFD_NONBLOCK);
+  const int signals = openSignals();
   if (signals < 0) exitWith("exec", errno);
-  const Launch launch = readLaunch();
+  const Launch launch = isCommandLine ? launchOf(arguments + 2) : readLaunch();
   MainProcess main = startWorker(launch);
   watchWorker(main, signals);
   killAll(main, signals);
