@@ -109,8 +109,8 @@ class Application {
   /// Returns the base URL of the server, such as "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
 
-  /// Returns all routes, each as method and path, such as "GET /v1/keys".
-  std::vector<std::string> routes() const { return router_.list(); }
+  /// Returns all routes with their scopes.
+  std::vector<Router::Row> routes() const { return router_.rows(); }
 
   /// Serves `jobqd --check`: checks a configuration as far as possible without opening the data. Throws ConfigError.
   static void check(const Config& config, Log& log);

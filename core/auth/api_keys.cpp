@@ -54,25 +54,6 @@ bool areApart(Instant former, Instant latter, Millis time) {
   return former == Instant::min() || latter - former >= time || former - latter >= time;
 }
 
-const char* nameOf(Scope scope) {
-  switch (scope) {
-    case Scope::none: return "";
-    case Scope::client: return "client";
-    case Scope::worker: return "worker";
-    case Scope::admin: return "admin";
-  }
-  return "";
-}
-
-bool contains(const std::vector<std::string>& values, std::string_view value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-bool allows(const ApiKey& key, Scope scope, std::string_view endpoint) {
-  if (!contains(key.scopes, "admin") && !contains(key.scopes, nameOf(scope))) return false;
-  return key.endpoints.empty() || (!endpoint.empty() && contains(key.endpoints, endpoint));
-}
-
 // Returns an empty optional for a damaged record, and logs the damage: the other keys stay in use.
 std::optional<ApiKey> readable(const Record& record, Log& log) {
   auto key = keyOf(record);
@@ -324,10 +305,10 @@ bool ApiKeys::isCurrent() const {
   return age < kRenewal || (age < kKeyFreshness && renewing_);
 }
 
-ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
+ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, const RouteAccess& access, std::string_view endpoint) {
   const std::string digest = sha256(secretOf(authorization));
   if (const ApiKeyPtr key = processKeys_ == nullptr ? nullptr : processKeys_->find(digest)) {
-    return allows(*key, scope, endpoint) ? key : nullptr;
+    return key->permits(access, endpoint) ? key : nullptr;
   }
   const KeySetPtr keys = fresh();
   const KnownPtr found = keys->byDigest.find(digest);
@@ -339,7 +320,7 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
   const Instant now = wall_.now();
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
-  if (!allows(key, scope, endpoint)) return nullptr;
+  if (!key.permits(access, endpoint)) return nullptr;
   if (areApart(known.use->seen, now, kSeenResolution)) known.use->seen = now;
   return {found, &key};
 }

@@ -14,6 +14,7 @@
 
 #include "core/auth/key_record.h"
 #include "core/auth/process_keys.h"
+#include "core/auth/scope.h"
 #include "core/base/clock.h"
 #include "core/base/shared_map.h"
 #include "core/base/shared_snapshot.h"
@@ -22,11 +23,6 @@
 #include "jobq/time.h"
 
 namespace jobq {
-
-/// The scope demanded by a route (core/http/API.md, "Scopes"). A key with the scope `admin` has every scope. A route
-/// with the scope `none` needs no key, and its calls are not authenticated. The calls of remote workers
-/// (core/http/api/worker/worker_routes.cpp) demand `worker`.
-enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;
 
@@ -78,7 +74,7 @@ class ApiKeys {
   /// and endpoints allow the call, else null. `endpoint` is empty for routes without an endpoint. The use is noted in
   /// memory, so no call waits for a write. Throws StorageError if the copy is older than a second and cannot be
   /// renewed.
-  ApiKeyPtr authenticate(std::string_view authorization, Scope scope, std::string_view endpoint);
+  ApiKeyPtr authenticate(std::string_view authorization, const RouteAccess& access, std::string_view endpoint);
   /// Returns true if authenticate() would read nothing from the storage now.
   bool isCurrent() const;
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -19,7 +20,6 @@ namespace {
 using K = ApiKey;
 
 constexpr std::size_t kKeyNameLimit = 191;
-constexpr std::array<const char*, 3> kScopes{"client", "worker", "admin"};
 constexpr const char* kEndpointIds = R"({"items":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,128}$"}})";
 constexpr const char* kTimeOrNull = R"({"oneOf":[{"$ref":"#/components/schemas/Time"},{"type":"null"}]})";
 constexpr const char* kExpiry =
@@ -34,8 +34,8 @@ Result<std::vector<std::string>> readScopes(const json::Value& value) {
   const auto scopes = readTexts(value);
   if (!scopes) return scopes;
   for (const std::string& scope : *scopes) {
-    if (std::find(kScopes.begin(), kScopes.end(), scope) == kScopes.end()) {
-      return invalid("may hold client, worker and admin, not " + clipped(scope));
+    if (std::ranges::find(kScopeNames, scope, &ScopeName::name) == kScopeNames.end()) {
+      return invalid("may hold " + scopeList() + ", not " + clipped(scope));
     }
   }
   const std::set<std::string> once(scopes->begin(), scopes->end());
@@ -62,7 +62,9 @@ std::string scopeKeywords(bool isUnique) {
     if (isUnique) out.member("uniqueItems", true);
     out.object("items", [](json::ObjectWriter& items) {
       items.member("type", "string");
-      items.member("enum", kScopes);
+      items.array("enum", [](json::ArrayWriter& names) {
+        for (const ScopeName& each : kScopeNames) names.element(each.name);
+      });
     });
   });
 }
@@ -72,9 +74,9 @@ FormField<K> scopesField() {
   row.read = [](K& key, const json::Value& value) { return assign(key.scopes, readScopes(value)); };
   return row
       .means(
-          "The rights of the key. Scope `client` permits the queue API, `worker` the calls of remote workers, and "
-          "`admin` everything.")
-      .needed("scopes must hold at least one of client, worker, admin")
+          "The rights of the key: `client` permits the queue API, `submit` the jobs of the key itself, `read` calls "
+          "that change nothing, `monitor` health, `worker` the calls of remote workers, and `admin` everything.")
+      .needed("scopes must hold at least one of " + scopeList())
       .schema(scopeKeywords(false), scopeKeywords(true));
 }
 
@@ -94,6 +96,8 @@ FormField<K> expiryField() {
   return row.means("The time of expiry in UTC, in the future. Null means never.");
 }
 
+constexpr std::array<std::string_view, 5> kOwnFields{"id", "name", "scopes", "endpoints", "expiresAt"};
+
 }  // namespace
 
 const FormFields<ApiKey>& keyFields() {
@@ -104,8 +108,7 @@ const FormFields<ApiKey>& keyFields() {
           .needed("name is missing: give the key a name"),
       scopesField(),
       textsField<K>("endpoints", &K::endpoints)
-          .means("The only endpoints of the key, which need not exist yet. An empty list means all endpoints. A key "
-                 "bound to endpoints cannot use `/v1`.")
+          .means("The only endpoints of the key, which need not exist yet. An empty list means all endpoints.")
           .checked(checkEndpoints)
           .schema(kEndpointIds, R"({"items":{"type":"string"}})"),
       FormField<K>{.name = "createdAt",
@@ -120,6 +123,17 @@ const FormFields<ApiKey>& keyFields() {
           .means("The time of the last use, to the minute. Null means never.")
           .unread(),
   };
+  return kFields;
+}
+
+const FormFields<ApiKey>& ownKeyFields() {
+  static const FormFields<K> kFields = [] {
+    FormFields<K> fields;
+    for (const std::string_view name : kOwnFields) {
+      fields.push_back(*std::ranges::find(keyFields(), name, &FormField<K>::name));
+    }
+    return fields;
+  }();
   return kFields;
 }
 

@@ -10,4 +10,7 @@ namespace jobq {
 /// Returns the table of all fields, in the order of responses; constant.
 const FormFields<ApiKey>& keyFields();
 
+/// Returns the rows of the fields that the holder of a key sees; constant.
+const FormFields<ApiKey>& ownKeyFields();
+
 }  // namespace jobq

@@ -17,8 +17,29 @@ std::optional<Instant> timeOf(const Fields& fields, const char* key) {
 
 }  // namespace
 
-bool ApiKey::isAdmin() const {
-  return endpoints.empty() && std::find(scopes.begin(), scopes.end(), "admin") != scopes.end();
+std::string scopeList() {
+  std::string list;
+  for (const ScopeName& each : kScopeNames) list += (list.empty() ? "" : ", ") + std::string(each.name);
+  return list;
+}
+
+bool ApiKey::isAdmin() const { return endpoints.empty() && has(Scope::admin); }
+
+bool ApiKey::has(Scope scope) const {
+  return std::ranges::any_of(kScopeNames, [&](const ScopeName& each) {
+    return (each.scope == scope || each.scope == Scope::admin) && std::ranges::count(scopes, each.name) > 0;
+  });
+}
+
+bool ApiKey::isFor(std::string_view endpoint) const {
+  return endpoints.empty() || std::ranges::count(endpoints, endpoint) > 0;
+}
+
+bool ApiKey::permits(const RouteAccess& access, std::string_view endpoint) const {
+  const bool hasScope = std::ranges::any_of(
+      kScopeNames, [&](const ScopeName& each) { return access.permits(each.scope) && has(each.scope); });
+  if (!hasScope) return false;
+  return endpoint.empty() ? endpoints.empty() || access.takesBoundKeys() : isFor(endpoint);
 }
 
 Record toRecord(const ApiKey& key) {

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/auth/scope.h"
 #include "core/base/result.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
@@ -28,6 +30,12 @@ struct ApiKey {
 
   /// Returns true if the key opens the management API while valid.
   bool isAdmin() const;
+  /// Returns true if the key has the scope, or the scope `admin`.
+  bool has(Scope scope) const;
+  /// Returns true if the key is for all endpoints, or for this one among others.
+  bool isFor(std::string_view endpoint) const;
+  /// Returns true if the key permits a call while valid. `endpoint` is empty for calls without an endpoint in the path.
+  bool permits(const RouteAccess& access, std::string_view endpoint) const;
 };
 
 /// Returns the record of `key`, with version 0.

@@ -77,6 +77,7 @@ std::string commandHelp(const Command& command);
 /// The functions of the commands. Each prints its answer to `invocation.out`, returns the exit code, and throws
 /// CommandError.
 ExitCode createKey(const Invocation& invocation);
+ExitCode showOwnKey(const Invocation& invocation);
 ExitCode listKeys(const Invocation& invocation);
 ExitCode revokeKey(const Invocation& invocation);
 ExitCode printWorkerEnvironment(const Invocation& invocation);

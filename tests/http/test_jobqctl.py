@@ -11,7 +11,7 @@ from early_refusal import run_unbroken
 from jobq_server import until
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, JobqctlTest
 
-COMMANDS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
+COMMANDS = {"me": "", "key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
             "template list": "", "template show": "ID", "template create": "", "template update": "ID",
             "template delete": "ID", "endpoint list": "", "endpoint show": "ID", "endpoint create": "",
             "endpoint update": "ID", "endpoint delete": "ID", "endpoint pause": "ID", "endpoint resume": "ID",
@@ -87,6 +87,13 @@ class KeyCommandsTest(JobqctlTest):
         self.sentence("key", "revoke", key["id"], code=REFUSED)
         other = self.create("revoked too")
         assert self.jobqctl("key", "revoke", other["id"], "--json").stdout == b"", "a 204 has no body"
+
+    def test_own_key(self):
+        """`jobqctl me` shows the key in use, and a bound key may ask."""
+        key = self.create("reader", "--scope", "read", "--scope", "monitor", "--endpoint", "echo")
+        shown = self.json("me", JOBQ_KEY=key["key"])
+        assert shown == {name: key[name] for name in ("id", "name", "scopes", "endpoints", "expiresAt")}
+        assert "monitor,read" in self.table("me", JOBQ_KEY=key["key"])
 
     def test_an_id_is_one_segment_of_the_path(self):
         """An id is data and cannot turn the request into another request."""

@@ -10,6 +10,7 @@ jobq_add_test(server_test SMALL LABELS server tsan
     server/server_limits_test.cpp
     server/server_openapi_test.cpp
     server/server_release_test.cpp
+    server/server_scopes_test.cpp
     server/server_start_test.cpp
     server/server_stream_test.cpp
     server/server_test.cpp

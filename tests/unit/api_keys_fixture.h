@@ -11,6 +11,7 @@
 
 #include "core/auth/api_keys.h"
 #include "core/auth/key_record.h"
+#include "core/auth/scope.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "jobq/time.h"
@@ -33,8 +34,9 @@ class ApiKeysTest : public testing::Test {
     return key;
   }
   std::string create(ApiKey key) { return keys_->create(key); }
-  bool opens(const std::string& authorization, Scope scope = Scope::client, const std::string& endpoint = "ep") {
-    return keys_->authenticate(authorization, scope, endpoint) != nullptr;
+  bool opens(const std::string& authorization, const RouteAccess& access = Scope::client,
+             const std::string& endpoint = "ep") {
+    return keys_->authenticate(authorization, access, endpoint) != nullptr;
   }
 
   std::string secretOfFile() const {

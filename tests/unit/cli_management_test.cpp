@@ -55,6 +55,14 @@ TEST_F(CliManagementTest, KeysAreListedAndRevoked) {
   expectEnd(run({"key", "revoke", "k"}), 1, "the key is the last admin key");
 }
 
+TEST_F(CliManagementTest, TheKeyInUseIsShown) {
+  const std::string own = R"({"id":"k1","name":"ci","scopes":["read","submit"],"endpoints":["a"],"expiresAt":"T1"})";
+  expectEnd(runWith(own, {"me"}), 0,
+            "id         k1\nname       ci\nscopes     read,submit\nendpoints  a\nexpires    T1\n");
+  expectEnd(runWith(own, {"me", "--json"}), 0, own + "\n");
+  EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/me", "GET /v1/me"));
+}
+
 // A list of the server has up to 1,000 elements a page, in the order of the ids.
 class LongListTest : public CliManagementTest {
  protected:

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -123,12 +124,46 @@ TEST_F(EndpointRoutesTest, BothRoutesOfAChangeChange) {
   expectAnswer(find(id), 200, again.body);
 }
 
+TEST_F(EndpointRoutesTest, ReadersSeeNoValuesOfTheEnvironment) {
+  const auto made = node_.templates.create(R"({"name":"secret","imageName":"plugin/echo","env":{"TOKEN":"s3cret"}})");
+  ASSERT_TRUE(made);
+  const EndpointId id = createEndpoint(node_, made->id);
+  const Query all{{"includeTemplate", "true"}, {"includeWorkers", "true"}};
+  workers_.pool.workers = {{"w-1", "idle", storage.clock.now(), node_.registry.find(id)->release}};
+  EXPECT_THAT(find(id, all).body, HasSubstr("s3cret"));
+  workers_.pool.fault = "the last line: s3cret";
+  useKey({"read"});
+  const ApiResponse shown = find(id, all);
+  EXPECT_EQ(shown.status, 200);
+  EXPECT_EQ(member(shown, "env"), R"env({"TOKEN":"(hidden)"})env");
+  EXPECT_THAT(shown.body, Not(HasSubstr("s3cret")));
+  EXPECT_THAT(call("GET", "/v1/endpoints", "", all).body, Not(HasSubstr("s3cret")));
+}
+
+TEST_F(EndpointRoutesTest, AKeyOfEndpointsSeesTheseAlone) {
+  const EndpointId mine = createEndpoint(node_, template_);
+  const EndpointId other = createEndpoint(node_, template_);
+  useKey({"read"}, {mine, "fixed", "gone"});
+  EXPECT_EQ(find(mine).status, 200);
+  expectAnswer(find(other), 404, notThere(other));
+  const ApiResponse all = call("GET", "/v1/endpoints");
+  EXPECT_THAT(all.body, HasSubstr(mine));
+  EXPECT_THAT(all.body, HasSubstr("fixed"));
+  EXPECT_THAT(all.body, Not(HasSubstr(other)));
+  const std::string first = std::min<std::string>(mine, "fixed");
+  const ApiResponse page = call("GET", "/v1/endpoints", "", {{"limit", "1"}});
+  EXPECT_EQ(page.body, "[" + find(first).body + "]");
+  const ApiResponse rest = call("GET", "/v1/endpoints", "", {{"limit", "2"}, {"cursor", first}});
+  EXPECT_EQ(rest.body, "[" + find(std::max<std::string>(mine, "fixed")).body + "]");
+}
+
 TEST_F(EndpointRoutesTest, AnUnknownEndpointIs404) {
   for (const auto& [method, path] :
        {std::pair("GET", ""), std::pair("PATCH", ""), std::pair("DELETE", ""), std::pair("POST", "/update"),
         std::pair("POST", "/pause"), std::pair("POST", "/resume")}) {
     expectAnswer(call(method, "/v1/endpoints/none" + std::string(path), "{}"), 404, notThere("none"));
-    EXPECT_EQ(scope_, Scope::admin);
+    const bool isReading = method == std::string("GET");
+    EXPECT_EQ(scope_, isReading ? RouteAccess(Scope::read).withBoundKeys() : RouteAccess(Scope::admin));
   }
 }
 

@@ -22,7 +22,7 @@ TEST_F(JobCallsTest, AQueuedJobHasAReasonAndAPosition) {
   for (const char* id : {"a", "b", "c"}) storage_.insert(id);
   expectAnswer(call("GET", "/v2/ep/status/b"), 200,
                R"({"id":"b","status":"IN_QUEUE","queueReason":"no_workers","queuePosition":2})");
-  EXPECT_EQ(scope_, Scope::client);
+  EXPECT_EQ(scope_, Scope::client | Scope::submit | Scope::read);
   draining_ = true;
   expectAnswer(call("POST", "/v2/ep/status/a"), 200,
                R"({"id":"a","status":"IN_QUEUE","queueReason":"draining","queuePosition":1})");

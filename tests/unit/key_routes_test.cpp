@@ -71,11 +71,12 @@ TEST_F(KeyRoutesTest, TheListHasEachKeyWithoutTheSecret) {
 }
 
 TEST_F(KeyRoutesTest, EachWrongFieldIsNamed) {
-  expectAnswer(call("POST", "/v1/keys", "{}"), 400,
-               R"({"message":"name is missing: give the key a name; )"
-               R"(scopes must hold at least one of client, worker, admin","errors":[)"
-               R"({"field":"name","message":"name is missing: give the key a name"},)"
-               R"({"field":"scopes","message":"scopes must hold at least one of client, worker, admin"}]})");
+  expectAnswer(
+      call("POST", "/v1/keys", "{}"), 400,
+      R"({"message":"name is missing: give the key a name; )"
+      R"(scopes must hold at least one of client, submit, read, monitor, worker, admin","errors":[)"
+      R"({"field":"name","message":"name is missing: give the key a name"},)"
+      R"({"field":"scopes","message":"scopes must hold at least one of client, submit, read, monitor, worker, admin"}]})");
   const auto refused = [this](const std::string& fields) {
     const ApiResponse response = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"],)" + fields + "}");
     EXPECT_EQ(response.status, 400) << fields;
@@ -93,13 +94,28 @@ TEST_F(KeyRoutesTest, EachWrongFieldIsNamed) {
   EXPECT_THAT(refused(R"("name":"again")"), HasSubstr("name appears twice: send it once"));
   const ApiResponse scopes = call("POST", "/v1/keys", R"({"name":"n","scopes":["root"]})");
   EXPECT_EQ(scopes.status, 400);
-  EXPECT_EQ(member(scopes.body, "message"), "scopes may hold client, worker and admin, not root");
+  EXPECT_EQ(member(scopes.body, "message"), "scopes may hold client, submit, read, monitor, worker, admin, not root");
   const ApiResponse name =
       call("POST", "/v1/keys", R"({"name":")" + std::string(192, 'n') + R"(","scopes":["admin"]})");
   EXPECT_EQ(member(name.body, "message"), "name must be a string of 1 to 191 bytes");
   EXPECT_EQ(member(call("POST", "/v1/keys", "[]").body, "message"), "the body must be a JSON object");
   EXPECT_THAT(member(call("POST", "/v1/keys", "{").body, "message"), HasSubstr("the body is not valid JSON: "));
   expectAnswer(call("GET", "/v1/keys"), 200, "[]");
+}
+
+TEST_F(KeyRoutesTest, AKeyOfAnyScopeSeesItself) {
+  const ApiResponse made = call("POST", "/v1/keys",
+                                R"({"name":"ci","scopes":["monitor"],"endpoints":["ep"],)"
+                                R"("expiresAt":"2026-01-01T00:01:00Z"})");
+  for (const ScopeName& each : kScopeNames) {
+    EXPECT_TRUE(keyFor({each.name}, {"ep"})->permits(RouteAccess::anyKey(), "")) << each.name;
+  }
+  key_ = keys_.authenticate(member(made.body, "key"), RouteAccess::anyKey(), "");
+  ASSERT_TRUE(key_);
+  expectAnswer(call("GET", "/v1/me"), 200,
+               R"({"id":")" + key_->id +
+                   R"(","name":"ci","scopes":["monitor"],"endpoints":["ep"],"expiresAt":"2026-01-01T00:01:00.000Z"})");
+  EXPECT_EQ(scope_, RouteAccess::anyKey());
 }
 
 TEST_F(KeyRoutesTest, ARevokedKeyIsGone) {

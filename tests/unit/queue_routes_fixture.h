@@ -16,7 +16,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/auth/key_record.h"
 #include "core/base/secret_box.h"
 #include "core/config/limits.h"
 #include "core/endpoints/endpoint.h"
@@ -83,9 +82,7 @@ class QueueRoutesFixture : protected RouteFixture {
     spec_.policy = &storage_.policy;
     spec_.spec.workersMax = 3;
     showEndpoint();
-    ApiKey key;
-    key.id = "key";
-    key_ = std::make_shared<const ApiKey>(key);
+    useKey({"client"});
     addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_});
   }
 

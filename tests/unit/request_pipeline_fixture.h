@@ -18,6 +18,7 @@
 #include "connection_fixture.h"
 #include "core/auth/api_keys.h"
 #include "core/auth/key_record.h"
+#include "core/auth/scope.h"
 #include "core/base/clock.h"
 #include "core/config/limits.h"
 #include "core/http/api/api_request.h"
@@ -94,11 +95,10 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
     admin_ = keys_.create(admin);
   }
 
-  Route& addRoute(std::vector<std::string> methods, const std::string& pattern, Scope scope) {
-    Route route;
+  Route& addRoute(std::vector<std::string> methods, const std::string& pattern, const RouteAccess& scope) {
+    Route route{.scope = scope};
     route.methods = std::move(methods);
     route.pattern = pattern;
-    route.scope = scope;
     route.run = [this](ApiRequest& call) { return act_(call); };
     return routes_.emplace_back(std::move(route));
   }

@@ -89,10 +89,9 @@ class WaitingRequestTest : public LateRequestTest {
   /// Calls a route with the result, revokes the key of the call, and continues the call until the end. The key is
   /// checked twice a second at most. Returns the bytes received by the caller.
   std::string revokeDuring(std::function<RouteResult()> result) {
-    Route route;
+    Route route{.scope = Scope::client};
     route.methods = {"GET"};
     route.pattern = "/waiting";
-    route.scope = Scope::client;
     route.run = [result = std::move(result)](ApiRequest&) { return result(); };
     router_.add(std::move(route));
     caller_.send(head("GET /waiting", clientKey()));

@@ -27,7 +27,7 @@ using Next = Connection::Next;
 class QuickRequestTest : public RequestPipelineTest {
  protected:
   QuickRequestTest() {
-    Route quick;
+    Route quick{.scope = Scope::client};
     quick.methods = {"POST"};
     quick.pattern = "/quick/{endpoint}";
     quick.run = [this](ApiRequest& request) {
@@ -117,7 +117,7 @@ TEST_F(QuickRequestTest, AWaitingSubmissionIsAnsweredAfterARevocationOfTheKey) {
    private:
     bool waits_ = true;
   };
-  Route route;
+  Route route{.scope = Scope::client};
   route.methods = {"GET"};
   route.pattern = "/submission";
   route.isQuick = true;

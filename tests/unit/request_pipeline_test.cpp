@@ -251,10 +251,9 @@ class SecondPoll final : public PendingCall {
 
 TEST_F(RequestPipelineTest, ARouteMayAnswerLaterAndKeepsNoBodyMeanwhile) {
   std::vector<std::size_t> bodies;
-  Route waiting;
+  Route waiting{.scope = Scope::none};
   waiting.methods = {"POST"};
   waiting.pattern = "/wait";
-  waiting.scope = Scope::none;
   waiting.run = [&](ApiRequest&) -> RouteResult { return std::make_unique<SecondPoll>(bodies); };
   router_.add(std::move(waiting));
   test::SocketPair client;
@@ -301,7 +300,7 @@ TEST_F(RequestPipelineTest, ARefusalWithoutARouteMayComeLater) {
 
 TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithTheKey) {
   std::vector<std::size_t> polls;
-  Route waiting;
+  Route waiting{.scope = Scope::none};
   waiting.methods = {"GET"};
   waiting.pattern = "/jobs";
   waiting.scope = Scope::worker;

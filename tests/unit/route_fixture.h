@@ -15,6 +15,7 @@
 
 #include "core/auth/api_keys.h"
 #include "core/auth/key_record.h"
+#include "core/auth/scope.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/api_request.h"
@@ -92,13 +93,27 @@ class RouteFixture {
     return text;
   }
 
+  static ApiKeyPtr keyFor(std::vector<std::string> scopes, std::vector<std::string> endpoints) {
+    ApiKey key;
+    key.id = "key";
+    key.name = "k";
+    key.scopes = std::move(scopes);
+    key.endpoints = std::move(endpoints);
+    return std::make_shared<const ApiKey>(key);
+  }
+
   static constexpr std::uint64_t kAnswers = 256UL << 20;  ///< bytes
 
   Router router_;
-  Scope scope_ = Scope::none;  ///< scope of the route called last
-  std::string warning_;        ///< warning of the route called last
-  EndpointPtr endpoint_;       ///< endpoint of routes with {endpoint}
-  ApiKeyPtr key_;
+  /// Gives later calls a key with these scopes. The scopes of the routes are not checked.
+  void useKey(std::vector<std::string> scopes, std::vector<std::string> endpoints = {}) {
+    key_ = keyFor(std::move(scopes), std::move(endpoints));
+  }
+
+  RouteAccess scope_ = Scope::none;  ///< scopes of the route called last
+  std::string warning_;              ///< warning of the route called last
+  EndpointPtr endpoint_;             ///< endpoint of routes with {endpoint}
+  ApiKeyPtr key_ = keyFor({"admin"}, {});
   bool mayBlock_ = true;          ///< the calling thread may block
   BodyMemory answers_{kAnswers};  ///< memory for answers
 };

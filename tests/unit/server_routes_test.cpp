@@ -166,7 +166,7 @@ class PluginRoutesTest : public testing::Test, protected test::RouteFixture {
 TEST_F(PluginRoutesTest, WithoutLibrariesTheListIsEmpty) {
   plugins_.load({folder_.path()});
   expectAnswer(call("GET", "/v1/plugins"), 200, "[]");
-  EXPECT_EQ(scope_, Scope::admin);
+  EXPECT_EQ(scope_, Scope::read);
 }
 
 TEST_F(PluginRoutesTest, LoadedAndRejectedLibrariesAreListed) {

@@ -47,7 +47,7 @@ TEST_F(StreamCallsTest, EachChunkIsHandedOutOnce) {
   expectAnswer(first, 200,
                R"([{"output":1},{"output":{"b" : 1.50}},{"output":3,"metrics":{"tokens":7},"partial":true}])");
   EXPECT_EQ(headersOf(first), jobHeaders("COMPLETED"));
-  EXPECT_EQ(scope_, Scope::client);
+  EXPECT_EQ(scope_, Scope::client | Scope::submit | Scope::read);
   const ApiResponse second = stream("a");
   expectAnswer(second, 200, "[]");
   EXPECT_EQ(headersOf(second), jobHeaders("COMPLETED"));
@@ -208,7 +208,7 @@ TEST_F(LogCallsTest, EachLineHasTimeAndLevel) {
                R"({"at":"2026-01-01T00:00:00.005Z","level":"warning","text":"\"three\""},)"
                R"({"at":"2026-01-01T00:00:00.005Z","level":"error","text":""}],)"
                R"("next":"1767225600005-2","more":false,"status":"COMPLETED"})");
-  EXPECT_EQ(scope_, Scope::client);
+  EXPECT_EQ(scope_, Scope::client | Scope::submit | Scope::read);
 }
 
 TEST_F(LogCallsTest, AReaderContinuesBehindTheLastLine) {

@@ -58,7 +58,7 @@ TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfTheInput) {
   const std::string id = idOf(response);
   EXPECT_THAT(id, MatchesRegex("[0-9a-f-]{36}-u1"));
   expectAnswer(response, 200, R"({"id":")" + id + R"(","status":"IN_QUEUE"})");
-  EXPECT_EQ(scope_, Scope::client);
+  EXPECT_EQ(scope_, Scope::client | Scope::submit);
   const ClaimedJob job = storage_.claim();
   EXPECT_EQ(job.lease.job, id);
   EXPECT_EQ(job.input, R"({"a" : 1.50})");

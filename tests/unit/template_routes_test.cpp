@@ -55,6 +55,17 @@ TEST_F(TemplateRoutesTest, ANewTemplateIsAnsweredFoundAndListed) {
   EXPECT_THAT(call("GET", "/v1/templates/" + id).body, HasSubstr(R"("runtimeInMin":3})")) << "two workers, 90 s each";
 }
 
+TEST_F(TemplateRoutesTest, ReadersSeeNoValuesOfTheEnvironment) {
+  ASSERT_EQ(call("POST", "/v1/templates", R"({"name":"t","imageName":"plugin/echo","env":{"A":"s3cret"}})").status,
+            200);
+  const std::string path = "/v1/templates/" + node_.registry.templates()[0]->form.id;
+  EXPECT_THAT(call("GET", path).body, HasSubstr(R"("env":{"A":"s3cret"})"));
+  useKey({"read"});
+  EXPECT_EQ(call("GET", "/v1/templates").body, "[" + call("GET", path).body + "]");
+  EXPECT_EQ(scope_, Scope::read);
+  EXPECT_THAT(call("GET", path).body, HasSubstr(R"env("env":{"A":"(hidden)"})env"));
+}
+
 TEST_F(TemplateRoutesTest, EachWrongFieldOfANewTemplateIsNamed) {
   expectAnswer(call("POST", "/v1/templates", R"({"ports":["80"],"isPublic":1})"), 400,
                R"({"message":"ports must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not 80; )"

@@ -9,6 +9,14 @@ namespace {
 
 constexpr const char* kKeysPath = "/v1/keys";
 
+void addKeyRows(Table& table, const Poco::JSON::Object& key) {
+  table.add({"id", cell(key, "id")});
+  table.add({"name", cell(key, "name")});
+  table.add({"scopes", listCell(key, "scopes", "-")});
+  table.add({"endpoints", listCell(key, "endpoints", "all")});
+  table.add({"expires", cell(key, "expiresAt")});
+}
+
 }  // namespace
 
 ExitCode createKey(const Invocation& invocation) {
@@ -26,14 +34,19 @@ ExitCode createKey(const Invocation& invocation) {
   if (printIfJson(invocation, answer) || printIfQuiet(invocation, answer, "key")) return ExitCode::ok;
   const auto key = readObject(answer);
   Table table;
-  table.add({"id", cell(*key, "id")});
-  table.add({"name", cell(*key, "name")});
-  table.add({"scopes", listCell(*key, "scopes", "-")});
-  table.add({"endpoints", listCell(*key, "endpoints", "all")});
-  table.add({"expires", cell(*key, "expiresAt")});
+  addKeyRows(table, *key);
   table.add({"key", cell(*key, "key")});
   table.print(invocation.out);
   invocation.out << "\nThe key is shown only now: the server keeps no copy of it.\n";
+  return ExitCode::ok;
+}
+
+ExitCode showOwnKey(const Invocation& invocation) {
+  const std::string answer = invocation.api.get("/v1/me");
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  Table table;
+  addKeyRows(table, *readObject(answer));
+  table.print(invocation.out);
   return ExitCode::ok;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/auth/authorization.h"
 #include "core/base/words.h"
 #include "core/config/server_config.h"
 #include "core/limits/rate_limit_gate.h"
@@ -58,6 +57,12 @@ ApiResponse badRequest(const ApiRequest& request, const Failure& failure) {
   return errorResponse(request.path, 400, failure.message());
 }
 
+ApiResponse unauthorized(std::string_view path, std::string_view sentence) {
+  ApiResponse response = errorResponse(path, 401, sentence);
+  response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
+  return response;
+}
+
 ApiResponse unavailable(std::string_view path, std::string_view sentence) {
   ApiResponse response = errorResponse(path, 503, sentence);
   response.headers.emplace_back("Retry-After", "1");
@@ -72,12 +77,6 @@ ApiResponse noAnswerMemory(std::string_view path, std::string_view what) {
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter) {
   ApiResponse response = errorResponse(path, 429, sentence);
   response.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(wholeSeconds(retryAfter), 1)));
-  return response;
-}
-
-ApiResponse unauthorized(std::string_view path, std::string_view authorization) {
-  ApiResponse response = errorResponse(path, 401, describeRefusedKey(authorization));
-  response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
   return response;
 }
 

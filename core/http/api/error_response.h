@@ -20,6 +20,9 @@ std::string openAiError(int status, std::string_view sentence);
 /// Returns the 400 with the sentences of the failure. Pure; any thread. Throws std::bad_alloc only.
 ApiResponse badRequest(const ApiRequest& request, const Failure& failure);
 
+/// Returns 401 with WWW-Authenticate.
+ApiResponse unauthorized(std::string_view path, std::string_view sentence);
+
 /// Returns 503 with Retry-After.
 ApiResponse unavailable(std::string_view path, std::string_view sentence);
 
@@ -28,9 +31,6 @@ ApiResponse noAnswerMemory(std::string_view path, std::string_view what);
 
 /// Returns 429 with Retry-After: `retryAfter` in whole seconds, at least 1.
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
-
-/// Returns the 401 for a call whose header Authorization, of this value, has no good key.
-ApiResponse unauthorized(std::string_view path, std::string_view authorization);
 
 /// Adds the headers RateLimit-*: the limit, the rest of the limit, and the seconds until there is more; none if the
 /// call has no limit. Adds the header Warning to a success if the request has a warning.

@@ -32,6 +32,7 @@ struct TableSchema {
 constexpr auto kTemplateFields = [] { return described(templateFields()); };
 constexpr auto kEndpointFields = [] { return described(endpointFields()); };
 constexpr auto kKeyFields = [] { return described(keyFields()); };
+constexpr auto kOwnKeyFields = [] { return described(ownKeyFields()); };
 constexpr auto kLimitFields = [] { return described(limitFields()); };
 constexpr auto kPolicyFields = [] { return described(policyFields()); };
 
@@ -46,6 +47,7 @@ const std::map<std::string_view, TableSchema>& tableSchemas() {
       {"Key", {kKeyFields, Place::answer}},
       {"NewKey", {kKeyFields, Place::answer}},
       {"KeyInput", {kKeyFields, Place::create}},
+      {"OwnKey", {kOwnKeyFields, Place::answer}},
       {"RateLimit", {kLimitFields, Place::sparse}},
       {"RateLimitInput", {kLimitFields, Place::create}},
       {"Policy", {kPolicyFields, Place::create}},

@@ -68,18 +68,51 @@ std::string ofSdk(const json::Value& part, std::string_view key) {
   return std::string(part.raw);
 }
 
+// Writes the requirements of an operation: either form of a key, with one of the scopes as a role.
+void writeSecurity(json::ObjectWriter& out, const json::Value& scopes) {
+  out.array("security", [&scopes](json::ArrayWriter& requirements) {
+    for (const char* scheme : {"bearer", "bareKey"}) {
+      for (const json::Value& scope : parse(scopes.raw).elements) {
+        requirements.object(
+            [&](json::ObjectWriter& each) { each.namedRaw(scheme, "[" + std::string(scope.raw) + "]"); });
+      }
+    }
+  });
+}
+
+// Returns the JSON text of a path with `security` in place of `x-scopes`.
+std::string withSecurity(std::string_view path) {
+  return json::object([path](json::ObjectWriter& out) {
+    for (const json::Member& member : parse(path).members) {
+      if (member.value.kind != json::Kind::object) {
+        out.namedRaw(member.key, member.value.raw);
+        continue;
+      }
+      out.namedRaw(member.key, json::object([&member](json::ObjectWriter& operation) {
+                     for (const json::Member& part : parse(member.value.raw).members) {
+                       if (part.key == "x-scopes") {
+                         writeSecurity(operation, part.value);
+                       } else {
+                         operation.namedRaw(part.key, part.value.raw);
+                       }
+                     }
+                   }));
+    }
+  });
+}
+
 std::string paths(std::string_view text) {
   const json::Document source = parse(text);
   return json::object([&source](json::ObjectWriter& out) {
     const auto isMounted = [](const json::Member& path) { return path.key.starts_with(kMount); };
     for (const json::Member& path : source.members) {
-      if (isMounted(path)) out.namedRaw(path.key, path.value.raw);
+      if (isMounted(path)) out.namedRaw(path.key, withSecurity(path.value.raw));
     }
     for (const json::Member& path : source.members) {
-      if (isMounted(path)) out.namedRaw("/sdk" + std::string(path.key), ofSdk(path.value, ""));
+      if (isMounted(path)) out.namedRaw("/sdk" + std::string(path.key), withSecurity(ofSdk(path.value, "")));
     }
     for (const json::Member& path : source.members) {
-      if (!isMounted(path)) out.namedRaw(path.key, path.value.raw);
+      if (!isMounted(path)) out.namedRaw(path.key, withSecurity(path.value.raw));
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/auth/authorization.h"
 #include "core/base/ids.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_registry.h"
@@ -199,23 +200,22 @@ std::optional<ApiResponse> RequestPipeline::answerPreflight(const Head& head, co
 
 void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
-  context.needsThread = !context.mayBlock && !keys_.isCurrent();
-  if (context.needsThread) return;
+  if ((context.needsThread = !context.mayBlock && !keys_.isCurrent())) return;
   const auto endpoint = context.apiRequest.params.find("endpoint");
   const std::string& authorization = head.get("Authorization", "");
   context.apiRequest.key = keys_.authenticate(authorization, context.route->scope,
                                               endpoint == context.apiRequest.params.end() ? "" : endpoint->second);
-  if (!context.apiRequest.key) context.refusal = unauthorized(context.apiRequest.path, authorization);
+  if (context.apiRequest.key) return;
+  context.refusal = unauthorized(context.apiRequest.path, describeRefusedKey(authorization));
 }
 
 void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
   const auto name = context.apiRequest.params.find("endpoint");
   if (name == context.apiRequest.params.end()) return;
   context.apiRequest.endpoint = endpoints_.find(name->second);
-  if (!context.apiRequest.endpoint) {
-    context.refusal = errorResponse(context.apiRequest.path, 404,
-                                    "there is no endpoint " + clipped(name->second) + ": check the id in the path");
-  }
+  if (context.apiRequest.endpoint) return;
+  context.refusal = errorResponse(context.apiRequest.path, 404,
+                                  "there is no endpoint " + clipped(name->second) + ": check the id in the path");
 }
 
 void RequestPipeline::limitRate(const Head&, RequestContext& context) {

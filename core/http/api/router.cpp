@@ -80,14 +80,16 @@ const RefusalChange* Router::refusalsOf(const std::string& path) const {
   return nullptr;
 }
 
-std::vector<std::string> Router::list() const {
-  std::vector<std::string> routes;
+std::vector<Router::Row> Router::rows() const {
+  std::vector<Row> rows;
   for (const Entry& entry : entries_) {
     std::string pattern = entry.route.pattern;
     if (pattern.ends_with(kTail)) pattern.replace(pattern.size() - kTail.size(), kTail.size(), "}");
-    for (const std::string& method : entry.route.methods) routes.push_back(method + " " + pattern);
+    for (const std::string& method : entry.route.methods) {
+      rows.push_back({.call = method + " " + pattern, .scope = entry.route.scope});
+    }
   }
-  return routes;
+  return rows;
 }
 
 }  // namespace jobq

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/auth/api_keys.h"
+#include "core/auth/scope.h"
 #include "core/config/limits.h"
 #include "core/http/api/api_request.h"
 
@@ -28,13 +28,13 @@ class RefusalChange {
 /// A row of the table of routes. The call of a row is a std::function, because a search for the path finds the function
 /// beside it.
 struct Route {
-  std::vector<std::string> methods;                 ///< GET includes HEAD, see hasHead
-  std::string pattern;                              ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
+  std::vector<std::string> methods{};               ///< GET includes HEAD, see hasHead
+  std::string pattern{};                            ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
                                                     ///< matches one or more segments
-  Scope scope = Scope::client;                      ///< scope of the key; `none`: no key is needed
+  RouteAccess scope;                                ///< of the key; `none`: no key is needed
   std::size_t bodyLimit = 1UL << 20;                ///< bytes
   bool needsBody = false;                           ///< a request without Content-Length and chunks is 400
-  std::function<RouteResult(ApiRequest&)> run;      ///< called on any HTTP thread
+  std::function<RouteResult(ApiRequest&)> run{};    ///< called on any HTTP thread
   std::optional<Operation> operation{};             ///< operation whose rate limits count; empty: no limit
   std::shared_ptr<const RefusalChange> refusals{};  ///< null: a refusal is the answer
   bool hasHead = true;                              ///< false: GET does not include HEAD
@@ -43,7 +43,7 @@ struct Route {
   bool isProbe = false;                             ///< never blocks, and is answered also where no thread is free
 };
 
-/// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.
+/// Table of routes. Constant after the last add(); any thread may call find() and rows() afterwards.
 class Router {
  public:
   struct Match {
@@ -69,9 +69,13 @@ class Router {
   /// is the answer.
   const RefusalChange* refusalsOf(const std::string& path) const;
 
-  /// Returns texts such as "GET /v1/keys", one for each method of each route. The API's description has to cover
-  /// exactly the same list.
-  std::vector<std::string> list() const;
+  struct Row {
+    std::string call;  ///< such as "GET /v1/keys"
+    RouteAccess scope;
+  };
+  /// Returns a row for each method of each route. The API's description has to cover exactly the same calls, with the
+  /// same scopes.
+  std::vector<Row> rows() const;
 
  private:
   struct Entry {

@@ -85,7 +85,7 @@ struct WorkerDeps {
 };
 void addWorkerRoutes(Router& router, const WorkerDeps& deps);
 
-/// Routes under /v1/keys.
+/// Routes under /v1/keys, and /v1/me.
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
 
 /// The use of installed plugins by this server. Any thread may call the functions.

@@ -20,6 +20,7 @@ function callsOf(api, find) {
       id: placeId("call", operation.operationId || method + path),
       parameters: [...(item.parameters || []), ...(operation.parameters || [])].map(find),
       needsKey: (operation.security || api.security || []).length > 0,
+      scopes: [...new Set((operation.security || []).flatMap(each => Object.values(each).flat()))],
       words: [method, path, summary, description].join(" ").toLowerCase(),
     };
   }));
@@ -39,6 +40,7 @@ function makeCall(call, server, find) {
     make("h3", "", make("span", "method " + call.method, call.method.toUpperCase()), " ", make("code", "", call.path)),
     make("span", "", ...markedLine(call.summary))));
   box.id = call.id;
+  if (call.scopes.length) box.append(make("p", "type", "Scope of the key: " + call.scopes.join(" or ")));
   box.append(...markedText(call.description), make("h4", "", "Example"), make("pre", "curl", curlOf(call, server, find)));
   if (call.parameters.length) {
     const list = make("dl", "");

@@ -12,7 +12,9 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/management/form_response.h"
 #include "core/http/api/management/list_response.h"
+#include "core/http/api/management/reader_rights.h"
 #include "core/http/api/query_parameters.h"
+#include "core/http/api/queue/queue_calls.h"
 #include "core/http/api/routes.h"
 #include "core/jobs/submission.h"
 #include "jobq/json_writer.h"
@@ -36,23 +38,28 @@ ApiResponse noEndpoint(const ApiRequest& request) {
 
 // State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
 // version, `halted` with the reason if the newest version does not run.
-void writeRelease(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerPoolView& workerPool) {
+// The reason may have the last line of a worker, and is for administrators.
+void writeRelease(json::ObjectWriter& out, const ApiRequest& request, const EndpointEntry& entry,
+                  const WorkerPoolView& workerPool) {
   const bool isFaulty = entry.endpoint && !entry.endpoint->runnable;
   const std::optional<std::string> fault = isFaulty ? entry.endpoint->runnable.failure().message() : workerPool.fault;
   const bool halted = isFaulty || workerPool.halted;
   out.member("version", entry.spec.version);
   out.member("state", halted ? "halted" : workerPool.rolling ? "rolling" : "complete");
-  if (fault) out.member("reason", *fault);
+  if (fault && request.key->isAdmin()) out.member("reason", *fault);
 }
 
 // Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
-void writeWorker(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerView& worker) {
+void writeWorker(json::ObjectWriter& out, const ApiRequest& request, const EndpointEntry& entry,
+                 const WorkerView& worker) {
+  std::map<std::string, std::string> env = worker.release->env;
+  hideValues(request, env);
   out.member("id", worker.id);
   out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
   out.member("state", worker.state);
   if (!worker.reason.empty()) out.member("reason", worker.reason);
   out.member("image", worker.release->image);
-  out.member("env", worker.release->env);
+  out.member("env", env);
   out.member("lastStartedAt", toIso8601(worker.startedAt));
   out.member("slsVersion", worker.release->version);
   out.member("endpointId", entry.spec.id);
@@ -80,39 +87,48 @@ void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const Endpo
   });
 }
 
-void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointEntry& entry,
-                   const Includes& includes) {
+std::string templateJson(const EndpointDeps& deps, const ApiRequest& request, Template form) {
+  hideValues(request, form.env);
+  const std::int64_t minutes = deps.runtimes.minutes(form.id);
+  return toJson(std::move(form), minutes);
+}
+
+void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const ApiRequest& request,
+                   const EndpointEntry& entry, const Includes& includes) {
   const WorkerPoolView workerPool = deps.workers.view(entry.spec.id);
-  writeMembers(out, entry.spec, endpointFields(), false);
+  EndpointSpec shown = entry.spec;
+  hideValues(request, shown.env);
+  writeMembers(out, shown, endpointFields(), false);
   if (entry.endpoint) {
     out.member("image", entry.endpoint->spec.image);
     out.object("inForce",
                [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
   }
-  out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
-  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint, AdviceReader::administrator) : std::nullopt;
+  out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, request, entry, workerPool); });
+  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint, readerOf(request)) : std::nullopt;
   if (advice) out.member("advice", *advice);
   if (includes.contains(kTemplatePart)) {
     const auto made = deps.registry.findTemplate(entry.spec.templateId);
-    out.raw("template", made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : "null");
+    out.raw("template", made ? templateJson(deps, request, made->form) : "null");
   }
   if (includes.contains(kWorkersPart)) {
     out.array("workers", [&](json::ArrayWriter& workers) {
       for (const WorkerView& worker : workerPool.workers) {
-        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, entry, worker); });
+        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, request, entry, worker); });
       }
     });
   }
 }
 
-std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Includes& includes) {
-  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, entry, includes); });
+std::string toJson(const EndpointDeps& deps, const ApiRequest& request, const EndpointEntry& entry,
+                   const Includes& includes) {
+  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, request, entry, includes); });
 }
 
 ApiResponse create(const EndpointDeps& deps, ApiRequest& request) {
   const auto result = deps.service.create(request.body);
   if (!result) return failureResponse(request, result.failure());
-  return {200, toJson(deps, **result, {})};
+  return {200, toJson(deps, request, **result, {})};
 }
 
 ApiResponse list(const EndpointDeps& deps, ApiRequest& request) {
@@ -121,8 +137,8 @@ ApiResponse list(const EndpointDeps& deps, ApiRequest& request) {
   const auto part = readListPart(request);
   if (!part) return failureResponse(request, part.failure());
   ListResponse response(request);
-  for (const EndpointEntryPtr& entry : deps.registry.entries(part->cursor, part->limit)) {
-    if (!response.add(toJson(deps, *entry, *includes))) break;
+  for (const EndpointEntryPtr& entry : entriesFor(request, deps.registry, *part)) {
+    if (!response.add(toJson(deps, request, *entry, *includes))) break;
   }
   return response.finish();
 }
@@ -131,13 +147,14 @@ ApiResponse find(const EndpointDeps& deps, ApiRequest& request) {
   const auto includes = readIncludes(request);
   if (!includes) return failureResponse(request, includes.failure());
   const auto entry = deps.registry.entry(request.params.at("id"));
-  return entry ? ApiResponse{200, toJson(deps, *entry, *includes)} : noEndpoint(request);
+  if (!entry || !request.key->isFor(entry->spec.id)) return noEndpoint(request);
+  return {200, toJson(deps, request, *entry, *includes)};
 }
 
 ApiResponse update(const EndpointDeps& deps, ApiRequest& request) {
   const auto result = deps.service.update(request.params.at("id"), request.body);
   if (!result) return failureResponse(request, result.failure());
-  return {200, toJson(deps, **result, {})};
+  return {200, toJson(deps, request, **result, {})};
 }
 
 ApiResponse remove(const EndpointDeps& deps, ApiRequest& request) {
@@ -149,7 +166,7 @@ ApiResponse remove(const EndpointDeps& deps, ApiRequest& request) {
 ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& request, bool paused) {
   const auto result = deps.service.pause(request.params.at("id"), paused);
   if (!result) return failureResponse(request, result.failure());
-  return {200, toJson(deps, **result, {})};
+  return {200, toJson(deps, request, **result, {})};
 }
 
 ApiResponse pause(const EndpointDeps& deps, ApiRequest& request) { return pauseOrResume(deps, request, true); }
@@ -158,20 +175,21 @@ ApiResponse resume(const EndpointDeps& deps, ApiRequest& request) { return pause
 }  // namespace
 
 void addEndpointRoutes(Router& router, const EndpointDeps& deps) {
-  const auto add = [&router, deps](const char* method, const char* path, bool needsBody,
+  const auto add = [&router, deps](const char* method, const char* path, const RouteAccess& access, bool needsBody,
                                    ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
-    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& request) {
+    router.add({{method}, path, access, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& request) {
                   return answer(deps, request);
                 }});
   };
-  add("POST", "/v1/endpoints", true, create);
-  add("GET", "/v1/endpoints", false, list);
-  add("GET", "/v1/endpoints/{id}", false, find);
-  add("PATCH", "/v1/endpoints/{id}", true, update);
-  add("POST", "/v1/endpoints/{id}/update", true, update);
-  add("DELETE", "/v1/endpoints/{id}", false, remove);
-  add("POST", "/v1/endpoints/{id}/pause", false, pause);
-  add("POST", "/v1/endpoints/{id}/resume", false, resume);
+  const RouteAccess reading = RouteAccess(Scope::read).withBoundKeys();
+  add("POST", "/v1/endpoints", Scope::admin, true, create);
+  add("GET", "/v1/endpoints", reading, false, list);
+  add("GET", "/v1/endpoints/{id}", reading, false, find);
+  add("PATCH", "/v1/endpoints/{id}", Scope::admin, true, update);
+  add("POST", "/v1/endpoints/{id}/update", Scope::admin, true, update);
+  add("DELETE", "/v1/endpoints/{id}", Scope::admin, false, remove);
+  add("POST", "/v1/endpoints/{id}/pause", Scope::admin, false, pause);
+  add("POST", "/v1/endpoints/{id}/resume", Scope::admin, false, resume);
 }
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
+// Routes under /v1/keys, and /v1/me: the API keys of callers (core/decisions/auth.md).
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +51,9 @@ ApiResponse list(ApiKeys& keys, ApiRequest& request) {
   return response.finish();
 }
 
+// Answers what the key of the call is, so that its holder need not guess.
+ApiResponse showOwn(const ApiRequest& request) { return {200, writeForm(*request.key, ownKeyFields(), false)}; }
+
 ApiResponse revoke(ApiKeys& keys, const ApiRequest& request) {
   const std::string& id = request.params.at("id");
   switch (keys.revoke(id)) {
@@ -76,6 +79,7 @@ void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall) {
               }});
   router.add(
       {{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](ApiRequest& request) { return list(keys, request); }});
+  router.add({{"GET"}, "/v1/me", RouteAccess::anyKey(), kLimit, false, showOwn});
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const ApiRequest& request) {
                 return revoke(keys, request);
               }});

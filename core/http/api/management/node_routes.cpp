@@ -54,7 +54,9 @@ ApiResponse setDrained(const NodeDeps& deps, const ApiRequest& request, bool isD
 }  // namespace
 
 void addNodeRoutes(Router& router, const NodeDeps& deps) {
-  router.add({{"GET"}, "/v1/nodes", Scope::admin, 1024, false, [deps](const ApiRequest&) { return list(deps); }});
+  router.add({{"GET"}, "/v1/nodes", Scope::read | Scope::monitor, 1024, false, [deps](const ApiRequest&) {
+                return list(deps);
+              }});
   router.add({{"POST"}, "/v1/nodes/{name}/drain", Scope::admin, 1024, false, [deps](const ApiRequest& request) {
                 return setDrained(deps, request, true);
               }});

@@ -55,7 +55,7 @@ void writeLibrary(json::ObjectWriter& out, const PluginHost::Library& library, c
 }  // namespace
 
 void addPluginRoutes(Router& router, const PluginHost& plugins, const PluginUse& use) {
-  router.add({{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, &use](const ApiRequest&) {
+  router.add({{"GET"}, "/v1/plugins", Scope::read, 1024, false, [&plugins, &use](const ApiRequest&) {
                 return ApiResponse{200, json::array([&](json::ArrayWriter& list) {
                                      for (const PluginHost::Library& library : plugins.libraries()) {
                                        list.object([&](json::ObjectWriter& out) { writeLibrary(out, library, use); });

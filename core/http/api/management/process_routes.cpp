@@ -64,10 +64,7 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const Unre
          response.headers = {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", docsPolicy()}};
          return response;
        }});
-  Route alive;
-  alive.methods = {"GET"};
-  alive.pattern = kProbePath;
-  alive.scope = Scope::none;
+  Route alive{.methods = {"GET"}, .pattern = std::string(kProbePath), .scope = Scope::none};
   alive.bodyLimit = 1024;
   alive.run = [](const ApiRequest&) { return ApiResponse{200, R"({"status":"alive"})"}; };
   alive.isProbe = true;

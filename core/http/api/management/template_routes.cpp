@@ -5,6 +5,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/management/form_response.h"
 #include "core/http/api/management/list_response.h"
+#include "core/http/api/management/reader_rights.h"
 #include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 
@@ -19,8 +20,10 @@ struct TemplateRoutes {
   const RuntimeMeter& runtimes;
 };
 
-std::string toJson(const TemplateRoutes& routes, const Template& form) {
-  return toJson(form, routes.runtimes.minutes(form.id));
+std::string toJson(const TemplateRoutes& routes, const ApiRequest& request, Template form) {
+  hideValues(request, form.env);
+  const std::int64_t minutes = routes.runtimes.minutes(form.id);
+  return toJson(std::move(form), minutes);
 }
 
 ApiResponse noTemplate(const ApiRequest& request) {
@@ -40,7 +43,7 @@ Result<void> checkInclusions(const ApiRequest& request) {
 ApiResponse create(const TemplateRoutes& routes, ApiRequest& request) {
   const auto result = routes.service.create(request.body);
   if (!result) return failureResponse(request, result.failure());
-  return {200, toJson(routes, *result)};
+  return {200, toJson(routes, request, *result)};
 }
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& request) {
@@ -49,7 +52,7 @@ ApiResponse list(const TemplateRoutes& routes, ApiRequest& request) {
   if (!part) return failureResponse(request, part.failure());
   ListResponse response(request);
   for (const TemplateEntryPtr& entry : routes.registry.templates(part->cursor, part->limit)) {
-    if (!response.add(toJson(routes, entry->form))) break;
+    if (!response.add(toJson(routes, request, entry->form))) break;
   }
   return response.finish();
 }
@@ -57,13 +60,13 @@ ApiResponse list(const TemplateRoutes& routes, ApiRequest& request) {
 ApiResponse find(const TemplateRoutes& routes, ApiRequest& request) {
   if (const auto good = checkInclusions(request); !good) return failureResponse(request, good.failure());
   const auto entry = routes.registry.findTemplate(request.params.at("id"));
-  return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(request);
+  return entry ? ApiResponse{200, toJson(routes, request, entry->form)} : noTemplate(request);
 }
 
 ApiResponse update(const TemplateRoutes& routes, ApiRequest& request) {
   const auto result = routes.service.update(request.params.at("id"), request.body);
   if (!result) return failureResponse(request, result.failure());
-  return {200, toJson(routes, *result)};
+  return {200, toJson(routes, request, *result)};
 }
 
 ApiResponse remove(const TemplateRoutes& routes, ApiRequest& request) {
@@ -77,18 +80,18 @@ ApiResponse remove(const TemplateRoutes& routes, ApiRequest& request) {
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
                        const RuntimeMeter& runtimes) {
   const TemplateRoutes routes{service, registry, runtimes};
-  const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
+  const auto add = [&router, routes](const char* method, const char* path, Scope scope, bool needsBody,
                                      ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
-    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& request) {
+    router.add({{method}, path, scope, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& request) {
                   return answer(routes, request);
                 }});
   };
-  add("POST", "/v1/templates", true, create);
-  add("GET", "/v1/templates", false, list);
-  add("GET", "/v1/templates/{id}", false, find);
-  add("PATCH", "/v1/templates/{id}", true, update);
-  add("POST", "/v1/templates/{id}/update", true, update);
-  add("DELETE", "/v1/templates/{id}", false, remove);
+  add("POST", "/v1/templates", Scope::admin, true, create);
+  add("GET", "/v1/templates", Scope::read, false, list);
+  add("GET", "/v1/templates/{id}", Scope::read, false, find);
+  add("PATCH", "/v1/templates/{id}", Scope::admin, true, update);
+  add("POST", "/v1/templates/{id}/update", Scope::admin, true, update);
+  add("DELETE", "/v1/templates/{id}", Scope::admin, false, remove);
 }
 
 }  // namespace jobq

@@ -3,6 +3,7 @@
 // outside the table answers 404.
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/queue/job_access.h"
 #include "core/http/api/queue/queue_calls.h"
 #include "core/jobs/later_submission.h"
 
@@ -58,48 +59,132 @@ constexpr std::size_t kRunsyncLimit = 20UL << 20;
 constexpr std::size_t kIgnored = 1UL << 20;  // bytes of bodies that carry no parameters
 
 using Answer = RouteResult (*)(const QueueDeps&, ApiRequest&);
+using Reading = bool (*)(const ApiRequest&);
+
+constexpr Reading kAlways = [](const ApiRequest&) { return true; };
+constexpr Reading kNever = [](const ApiRequest&) { return false; };
+constexpr Reading kWithoutTtl = [](const ApiRequest& request) { return !request.query.contains("ttl"); };
+constexpr Reading kWithOffset = [](const ApiRequest& request) { return request.query.contains("offset"); };
+
+constexpr RouteAccess kSubmission = Scope::client | Scope::submit;
+constexpr RouteAccess kFollowing = kSubmission | Scope::read;
+constexpr RouteAccess kListing = Scope::client | Scope::read;
+
 struct Row {
   const char* path;
-  bool get;
-  bool post;
+  bool hasGet = false;
+  bool hasPost = false;
+  RouteAccess access;
   Operation operation;
   Answer answer;
+  Reading isReading = nullptr;  ///< of a call about a job: true if the call changes nothing
   std::size_t bodyLimit = kIgnored;
   bool needsBody = false;
   bool hasHead = true;
   bool isQuick = false;
 };
 
+RouteResult answerFor(const QueueDeps& deps, ApiRequest& request, Answer answer, Reading isReading) {
+  if (isReading != nullptr) {
+    if (auto refusal = refuseJobCall(deps, request, isReading(request))) return *std::move(refusal);
+  }
+  return answer(deps, request);
+}
+
 void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Answer stream) {
   const Row rows[] = {
-      {"/run", false, true, Operation::run, run, kRunLimit, true, true, deps.later.arePossible()},
-      {"/runsync", false, true, Operation::runsync, runsync, kRunsyncLimit, true},
-      {"/status/{id}", true, true, Operation::status, status},
-      {"/status-sync/{id}", true, true, Operation::statusSync, statusSync},
-      {"/stream/{id}", true, true, Operation::stream, stream},
-      {"/logs/{id}", true, false, Operation::status, logs},
-      {"/cancel/{id}", false, true, Operation::cancel, cancel},
-      {"/retry/{id}", false, true, Operation::cancel, retry},
-      {"/purge-queue", false, true, Operation::purgeQueue, purgeQueue},
-      {"/openai/{route...}", false, true, Operation::openai, openAi, kRunsyncLimit, true},
-      {"/openai/{route...}", true, false, Operation::status, openAi, kIgnored, false, false},
-      {"/requests", true, false, Operation::requests, requests},
-      {"/health", true, false, Operation::status, health},
+      {.path = "/run",
+       .hasPost = true,
+       .access = kSubmission,
+       .operation = Operation::run,
+       .answer = run,
+       .bodyLimit = kRunLimit,
+       .needsBody = true,
+       .isQuick = deps.later.arePossible()},
+      {.path = "/runsync",
+       .hasPost = true,
+       .access = kSubmission,
+       .operation = Operation::runsync,
+       .answer = runsync,
+       .bodyLimit = kRunsyncLimit,
+       .needsBody = true},
+      {.path = "/status/{id}",
+       .hasGet = true,
+       .hasPost = true,
+       .access = kFollowing,
+       .operation = Operation::status,
+       .answer = status,
+       .isReading = kWithoutTtl},
+      {.path = "/status-sync/{id}",
+       .hasGet = true,
+       .hasPost = true,
+       .access = kFollowing,
+       .operation = Operation::statusSync,
+       .answer = statusSync,
+       .isReading = kAlways},
+      {.path = "/stream/{id}",
+       .hasGet = true,
+       .hasPost = true,
+       .access = kFollowing,
+       .operation = Operation::stream,
+       .answer = stream,
+       .isReading = kWithOffset},
+      {.path = "/logs/{id}",
+       .hasGet = true,
+       .access = kFollowing,
+       .operation = Operation::status,
+       .answer = logs,
+       .isReading = kAlways},
+      {.path = "/cancel/{id}",
+       .hasPost = true,
+       .access = kSubmission,
+       .operation = Operation::cancel,
+       .answer = cancel,
+       .isReading = kNever},
+      {.path = "/retry/{id}",
+       .hasPost = true,
+       .access = kSubmission,
+       .operation = Operation::cancel,
+       .answer = retry,
+       .isReading = kNever},
+      {.path = "/purge-queue",
+       .hasPost = true,
+       .access = Scope::client,
+       .operation = Operation::purgeQueue,
+       .answer = purgeQueue},
+      {.path = "/openai/{route...}",
+       .hasPost = true,
+       .access = kSubmission,
+       .operation = Operation::openai,
+       .answer = openAi,
+       .bodyLimit = kRunsyncLimit,
+       .needsBody = true},
+      {.path = "/openai/{route...}",
+       .hasGet = true,
+       .access = kSubmission,
+       .operation = Operation::status,
+       .answer = openAi,
+       .hasHead = false},
+      {.path = "/requests", .hasGet = true, .access = kListing, .operation = Operation::requests, .answer = requests},
+      {.path = "/health",
+       .hasGet = true,
+       .access = kListing | Scope::monitor,
+       .operation = Operation::status,
+       .answer = health},
   };
   for (const Row& row : rows) {
-    std::vector<std::string> methods;
-    if (row.get) methods.emplace_back("GET");
-    if (row.post) methods.emplace_back("POST");
-    router.add({std::move(methods),
-                prefix + row.path,
-                Scope::client,
-                row.bodyLimit,
-                row.needsBody,
-                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); },
-                row.operation,
-                {},
-                row.hasHead,
-                row.isQuick});
+    Route route{.pattern = prefix + row.path, .scope = row.access};
+    if (row.hasGet) route.methods.emplace_back("GET");
+    if (row.hasPost) route.methods.emplace_back("POST");
+    route.bodyLimit = row.bodyLimit;
+    route.needsBody = row.needsBody;
+    route.run = [deps, answer = row.answer, isReading = row.isReading](ApiRequest& request) {
+      return answerFor(deps, request, answer, isReading);
+    };
+    route.operation = row.operation;
+    route.hasHead = row.hasHead;
+    route.isQuick = row.isQuick;
+    router.add(std::move(route));
   }
 }
 
@@ -108,7 +193,7 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
 void addQueueRoutes(Router& router, const QueueDeps& deps) {
   router.add({.methods = {"GET"},
               .pattern = "/v1/jobs",
-              .scope = Scope::client,
+              .scope = kListing,
               .run = [deps](ApiRequest& request) { return listJobs(deps, request); },
               .operation = Operation::status,
               .queryIsPath = true});

@@ -49,10 +49,7 @@ constexpr WorkerRow kWorkerRows[] = {
 void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
   for (const char* mount : {"/v2/{endpoint}", "/sdk/v2/{endpoint}"}) {
     for (const WorkerRow& row : kWorkerRows) {
-      Route route;
-      route.methods = {row.method};
-      route.pattern = std::string(mount) + row.path;
-      route.scope = Scope::worker;
+      Route route{.methods = {row.method}, .pattern = std::string(mount) + row.path, .scope = Scope::worker};
       route.bodyLimit = row.bodyLimit;
       route.run = [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); };
       route.refusals = std::make_shared<RefusedWorkerCall>(deps, row.refused);
