@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds jobq if needed and starts jobqd with etc/jobq.properties in the foreground.
+# Builds jobq if needed and starts jobqd with etc/jobq.properties in the foreground. In a clone that was moved or copied
+# with its build, starts that build.
 #
 #   scripts/run.sh [jobqd options, such as --set server.port=9000]
 #   scripts/run.sh --development   with etc/development.properties: private addresses, and a handler that crashes
@@ -19,7 +20,7 @@ for argument in "$@"; do
 done
 
 built_for=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/CMakeCache.txt" 2>/dev/null) || true
-if [ -n "$built_for" ] && [ "$built_for" != "$root" ] && [ -x "$root/build/bin/jobqd" ]; then
+if [ -n "$built_for" ] && ! [ "$built_for" -ef "$root" ] && [ -x "$root/build/bin/jobqd" ]; then
   # CMake refuses the folder, and the programs find their files wherever the folder is.
   echo "run.sh: starting the build made at $built_for; after \`rm -r $root/build\` run.sh builds anew" >&2
 else

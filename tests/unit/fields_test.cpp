@@ -156,6 +156,7 @@ TEST(Nearest, TakesTheFirstOfEquallyNearNames) {
 
 TEST(Nearest, PrefersSharedWords) {
   EXPECT_EQ(nearest("timeout", std::vector<std::string>{"ttl", "priority", "executionTimeout"}), "executionTimeout");
+  EXPECT_EQ(nearest("timeout", std::vector<std::string>{"idleTimeout", "executionTimeoutMs"}), "executionTimeoutMs");
   EXPECT_EQ(nearest("image", std::vector<std::string>{"name", "env", "imageName"}), "imageName");
   const std::vector<std::string> workers{"workersMin", "workersMax", "maxAttempts"};
   EXPECT_EQ(nearest("max-workers", workers), "workersMax") << "the order of words does not count";
@@ -168,8 +169,13 @@ TEST(Nearest, PrefersSharedWords) {
 TEST(Nearest, NamesNoFarCandidate) {
   const std::vector<std::string> names{"server.host", "maxQueued", "ttl"};
   EXPECT_EQ(nearest("server.colour", names), "") << "the section alone says nothing";
+  EXPECT_EQ(nearest("endpoint.echo.foo", std::vector<std::string>{"endpoint.echo.name"}), "");
+  EXPECT_EQ(nearest("endpoint.echo.nane", std::vector<std::string>{"endpoint.echo.name"}), "endpoint.echo.name");
+  EXPECT_EQ(nearest("webhook.wait", std::vector<std::string>{"storage.wait"}), "") << "the sections differ";
   EXPECT_EQ(nearest("maxColours", names), "") << "a short word says nothing";
   EXPECT_EQ(nearest("xyz", names), "");
+  EXPECT_EQ(nearest("lua", std::vector<std::string>{"run"}), "") << "a third of the letters is too few";
+  EXPECT_EQ(nearest("lvl", std::vector<std::string>{"level"}), "level");
   EXPECT_EQ(nearestHint("host", names), "; the nearest one is server.host");
   EXPECT_EQ(nearestHint("xyz", names), "");
   EXPECT_EQ(nearestHint("xyz", names, ": leave it out"), ": leave it out");

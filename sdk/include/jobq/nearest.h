@@ -72,47 +72,70 @@ inline bool hasAlike(const std::vector<std::string>& words, std::string_view wor
   return std::any_of(words.begin(), words.end(), [word](const std::string& one) { return areAlike(one, word); });
 }
 
-/// Returns true if the last parts of two dotted names share a telling word.
+/// Returns true if the last parts of two dotted names share a telling word, and the other name has a section of
+/// `word`, if there are any.
 inline bool shareTellingWord(std::string_view word, std::string_view other) {
-  const std::vector<std::string> words = wordsOf(word.substr(word.rfind('.') + 1));
-  const std::vector<std::string> others = wordsOf(other.substr(other.rfind('.') + 1));
-  return std::any_of(words.begin(), words.end(),
-                     [&others](const std::string& one) { return one.size() >= kTellingWord && hasAlike(others, one); });
+  const std::size_t end = word.rfind('.') + 1;
+  const std::vector<std::string> words = wordsOf(word.substr(end));
+  const std::vector<std::string> sections = wordsOf(word.substr(0, end));
+  const std::vector<std::string> others = wordsOf(other);
+  const std::vector<std::string> last = wordsOf(other.substr(other.rfind('.') + 1));
+  const bool hasSection = std::any_of(sections.begin(), sections.end(),
+                                      [&others](const std::string& section) { return hasAlike(others, section); });
+  return (sections.empty() || hasSection) && std::any_of(words.begin(), words.end(), [&last](const std::string& one) {
+           return one.size() >= kTellingWord && hasAlike(last, one);
+         });
+}
+
+/// Returns the number of words that are not in `others`. Units such as Ms and Gb do not count.
+inline std::size_t countUnlike(const std::vector<std::string>& words, const std::vector<std::string>& others) {
+  constexpr std::size_t kUnit = 2;
+  return static_cast<std::size_t>(std::count_if(words.begin(), words.end(), [&others](const std::string& one) {
+    return one.size() > kUnit && !hasAlike(others, one);
+  }));
+}
+
+/// Returns the length of the sections that begin two dotted names alike, such as 7 for server.port and server.host.
+inline std::size_t commonSections(std::string_view word, std::string_view other) {
+  const auto end = std::mismatch(word.begin(), word.end(), other.begin(), other.end()).first;
+  const std::size_t dot = word.substr(0, static_cast<std::size_t>(end - word.begin())).rfind('.');
+  return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
 /// The relation of a word to a candidate; the least is the nearest.
 struct NameMatch {
   enum class Kind { slip, sharedWord, fewEdits, none } kind = Kind::none;
-  std::size_t unlikeWords = 0;  ///< words of one name that the other name lacks; only for a shared word
-  std::size_t edits = SIZE_MAX;
+  std::size_t distance = SIZE_MAX;  ///< edits; for a shared word the words that one of the names lacks
+  std::size_t shortness = 0;        ///< for a shared word: a longer name comes first, with more to leave out
 
   auto operator<=>(const NameMatch&) const = default;
 };
 
 inline NameMatch matchOf(std::string_view word, std::string_view candidate) {
-  const std::string lower = inLowerCase(word);
-  const std::size_t edits = editDistance(lower, inLowerCase(candidate));
+  // Letters of common sections must not make up for the letters of a different name.
+  const std::size_t sections = commonSections(word, candidate);
+  word.remove_prefix(sections);
+  candidate.remove_prefix(sections);
+  const std::size_t edits = editDistance(inLowerCase(word), inLowerCase(candidate));
   const std::size_t length = word.size();
-  if (edits <= length / 4) return {NameMatch::Kind::slip, 0, edits};
+  if (edits <= length / 4) return {NameMatch::Kind::slip, edits, 0};
   if (shareTellingWord(word, candidate)) {
     const std::vector<std::string> words = wordsOf(word);
     const std::vector<std::string> others = wordsOf(candidate);
-    const auto lacks = [](const std::vector<std::string>& some, const std::vector<std::string>& all) {
-      return static_cast<std::size_t>(
-          std::count_if(some.begin(), some.end(), [&all](const std::string& one) { return !hasAlike(all, one); }));
-    };
-    return {NameMatch::Kind::sharedWord, lacks(words, others) + lacks(others, words), edits};
+    return {NameMatch::Kind::sharedWord, countUnlike(words, others) + countUnlike(others, words),
+            SIZE_MAX - candidate.size()};
   }
-  if (edits <= std::max<std::size_t>(2, length / 3) && 2 * edits <= length)
-    return {NameMatch::Kind::fewEdits, 0, edits};
+  if (edits <= std::max<std::size_t>(2, length / 3) && 2 * edits <= std::max(length, candidate.size())) {
+    return {NameMatch::Kind::fewEdits, edits, 0};
+  }
   return {};
 }
 
 }  // namespace detail
 
 /// Returns the candidate that `word` probably means, the first of several: a slip of few letters, else a name with the
-/// most words in common, else a name a third of the letters away. Upper and lower case are alike. The result is empty
-/// if no candidate is near. `candidates` is a list of texts that outlives the result.
+/// most words in common, the longest of several, else a name a third of the letters away. Upper and lower case are
+/// alike. The result is empty if no candidate is near. `candidates` is a list of texts that outlives the result.
 template <class Names>
 std::string_view nearest(std::string_view word, const Names& candidates) {
   std::string_view best;
