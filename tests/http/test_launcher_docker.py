@@ -1,8 +1,6 @@
 """Workers that the server launches as containers: core/http/API.md, section 16.8. Docker is a fake whose containers are
 processes of this machine, and the worker is the program jobq-worker."""
 
-import re
-
 import pytest
 
 from docker_case import IMAGE, DockerTest
@@ -46,7 +44,7 @@ class LauncherDockerTest(DockerTest):
         assert "A=b" in report["bodies"][-1]["Env"]
         assert report["bodies"][-1]["HostConfig"]["Mounts"][0]["Target"] == "/workspace"
 
-    def test_the_bounds_of_the_settings(self, own_server):
+    def test_the_bounds_of_the_settings(self):
         """The way of a model server such as vLLM or ComfyUI: a GPU, a gigabyte of shared memory,
         bounds of memory and processes, and a chosen network."""
         self.server.stop()
@@ -103,12 +101,7 @@ class LauncherDockerTest(DockerTest):
         assert requests == (asked and [{"Driver": "", **asked, "Capabilities": [["gpu"]]}])
 
     def test_the_output_of_a_container(self):
-        endpoint = self.launch(command=["--no-such-option"], workersMin=1)
-        until(lambda: "worker.failed" in self.server.log(), "the worker has failed", HANG)
-        worker = re.search(r"the launched worker (\S+) of", self.server.log())[1]
-        answer = self.call("GET", f"/endpoints/{endpoint}/workers/{worker}/logs")
-        assert answer["state"] == "ended" and "ended with exit code" in answer["reason"], answer
-        assert any("no-such-option" in line["text"] for line in answer["lines"]), answer
+        self.read_the_output_of_a_failed_worker()
 
     def test_an_idle_container_is_removed(self):
         endpoint = self.launch(idleTimeout=1)

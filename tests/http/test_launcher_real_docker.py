@@ -81,6 +81,21 @@ class LauncherRealDockerTest(RealDockerTest):
         assert details["Config"]["Cmd"] == ["--image", "plugin/trial"]
         assert details["Mounts"][0]["Destination"] == "/workspace"
 
+    def test_the_output_of_a_container(self):
+        self.read_the_output_of_a_failed_worker()
+
+    def test_the_bounds_of_the_settings(self):
+        """Docker takes the fields under these names."""
+        self.server.stop()
+        self.server.settings.update({"launcher.docker.shm": "256MB", "launcher.docker.memory": "512MB",
+                                     "launcher.docker.pids": "100"})
+        self.server.write_file()
+        self.server.start()
+        self.launch(workersMin=1)
+        container, = until(self.running, "the container runs", HANG)
+        host = self.docker.inspect(container["Id"])["HostConfig"]
+        assert (host["ShmSize"], host["Memory"], host["PidsLimit"]) == (2**28, 2**29, 100)
+
     def test_a_burst_and_its_end(self):
         endpoint = self.launch(idleTimeout=1, workersMax=4)
         held = [self.server.run(endpoint, {"sleepMs": 600_000}) for _ in range(4)]

@@ -1,5 +1,7 @@
 """Tests of workers that the server launches as containers. Each test has a separate server."""
 
+import re
+
 import pytest
 
 from jobq_server import until
@@ -26,6 +28,15 @@ class DockerTest(ManagementTest):
         job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
         until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
         return job
+
+    def read_the_output_of_a_failed_worker(self):
+        """Expects the last line of the worker in the output, which outlives the container."""
+        endpoint = self.launch(command=["--no-such-option"], workersMin=1)
+        until(lambda: "worker.failed" in self.server.log(), "the worker has failed", HANG)
+        worker = re.search(r"the launched worker (\S+) of", self.server.log())[1]
+        answer = self.call("GET", f"/endpoints/{endpoint}/workers/{worker}/logs")
+        assert answer["state"] == "ended" and "ended with exit code" in answer["reason"], answer
+        assert any("no-such-option" in line["text"] for line in answer["lines"]), answer
 
     def kill_the_container_of_a_job(self):
         """Expects the loss of the job, and the next run in another container."""
