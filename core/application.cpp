@@ -282,7 +282,8 @@ void Application::addRoutes() {
                                .clock = clock_,
                                .waiting = waiting_,
                                .streamSilence = config_.server.streamSilence});
-  addEndpointRoutes(router_, {endpointService_, endpoints_, workers_, runtimes_, config_.queuePolicy});
+  addEndpointRoutes(router_, {endpointService_, endpoints_, workers_, runtimes_, config_.queuePolicy, node_.name()});
+  addHealthRoute(router_, {*storage_, endpoints_, workers_});
   addProcessRoutes(router_, *storage_, clock_, {draining_, node_.isFenced(), node_.isDrained()}, waiting_);
 }
 

@@ -163,7 +163,11 @@ const std::vector<Command>& commands() {
        "Delete all waiting jobs, after a question. A job is then gone for all callers.",
        {{"yes", "", "ask no question"}},
        purgeQueue},
-      {"health", "ENDPOINT", "Show an endpoint's counters of jobs, workers and webhooks.", {}, showHealth},
+      {"health",
+       "[ENDPOINT]",
+       "Show the counters of jobs, workers and webhooks of an endpoint, or a table of all endpoints of the key.",
+       {},
+       showHealth},
       {"top",
        "[ENDPOINT]",
        "Watch the endpoints' workers and jobs, the busiest first; the key q ends the command.\n"

@@ -335,7 +335,9 @@ class ReadTest(EndpointTest):
         worker, = self.workers(endpoint)
         assert re.search(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z", worker.pop("lastStartedAt"))
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
+        node, = self.server.request("GET", "/v1/nodes").json()
         assert worker == {"id": self.server.status(endpoint["id"], job)["workerId"], "desiredStatus": "RUNNING",
+                          "node": node["name"],
                           "state": "running", "image": "plugin/trial", "env": {"A": "1"}, "slsVersion": 1,
                           "endpointId": endpoint["id"], "templateId": self.template["id"]}
 

@@ -18,7 +18,7 @@ COMMANDS = {"me": "", "key create": "NAME", "key list": "", "key revoke": "ID", 
             "release status": "[ENDPOINT]", "run": "ENDPOINT JSON", "job list": "ENDPOINT", "job show": "ENDPOINT JOB",
             "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
             "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
-            "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
+            "purge": "ENDPOINT", "health": "[ENDPOINT]", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
             "backup": "DIR", "completion": "SHELL"}
 
 
@@ -293,7 +293,7 @@ class UsageTest(JobqctlTest):
     @pytest.mark.parametrize("arguments", [
         [], ["bogus"], ["key"], ["key", "bogus"], ["keys", "list"], ["key", "create"], ["key", "create", "a", "b"],
         ["key", "list", "x"], ["key", "revoke"], ["plugin"], ["plugin", "describe"], ["run"], ["run", "echo"],
-        ["run", "echo", "{}", "x"], ["status", "echo"], ["health"], ["key", "list", "--bogus"],
+        ["run", "echo", "{}", "x"], ["status", "echo"], ["health", "echo", "x"], ["key", "list", "--bogus"],
         ["key", "create", "x", "--scope"], ["key", "list", "--scope", "client"], ["key", "list", "--json=1"],
         ["run", "echo", "{}", "--wait", "1000"], ["run", "echo", "{}", "--sync", "--wait", "soon"],
         ["run", "echo", "{}", "--sync", "--wait", ""], ["key", "list", "--url", "ftp://x"],

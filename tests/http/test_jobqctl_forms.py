@@ -178,9 +178,9 @@ class EndpointCommandsTest(FormTest):
         fields, workers = text.rstrip("\n").split("\n\n")
         assert "\nworkers " not in fields
         head, row = workers.splitlines()
-        assert head.split() == ["WORKER", "STATE", "VERSION", "IMAGE", "STARTED"]
+        assert head.split() == ["WORKER", "STATE", "VERSION", "IMAGE", "STARTED", "NODE"]
         worker = self.json("endpoint", "show", endpoint, "--workers")["workers"][0]
-        assert row.split()[2:] == ["1", "plugin/trial", worker["lastStartedAt"]]
+        assert row.split()[2:] == ["1", "plugin/trial", worker["lastStartedAt"], worker["node"]]
 
     def test_update(self):
         """An update changes only the given fields."""

@@ -86,6 +86,21 @@ class ScopeTest(KeyTest):
         assert self.status_with(both, path="/v2/trial/health") == 200
 
 
+    def test_read_and_monitor(self, subtests):
+        """core/http/API.md, "Scopes": `read` and `monitor` change nothing, and a bound key sees its endpoints alone."""
+        for scope in ("read", "monitor"):
+            key = self.new_key(scope, endpoints=["echo"])
+            self.assert_all(subtests, key, self.QUEUE[:2], 401)
+            self.assert_all(subtests, key, self.ADMIN, 401, member="message")
+            assert self.status_with(key) == 200
+            health, = self.server.request("GET", "/v1/health", key=key["key"]).json()
+            alone = self.server.request("GET", "/v2/echo/health", key=key["key"]).json()
+            assert (health["id"], health["paused"]) == ("echo", False)
+            assert set(health) == {"id", "name", "paused"} | set(alone)
+            own = self.server.request("GET", "/v1/me", key=key["key"]).json()
+            assert own == {name: key[name] for name in ("id", "name", "scopes", "endpoints", "expiresAt")}
+
+
 class LifeTest(KeyTest):
     def test_shapes(self):
         """core/http/API.md, "Keys over REST": POST shows the key once; the list has the same fields without it."""

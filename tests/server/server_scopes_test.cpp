@@ -41,6 +41,7 @@ constexpr std::pair<const char*, const char*> kScopes[] = {
     {"POST /v2/{endpoint}/job-done-batch/{worker}", "worker"},
     {"POST /v2/{endpoint}/job-stream/{worker}/{job}", "worker"},
     {"GET /v1/me", "client submit read monitor worker bound"},
+    {"GET /v1/health", "read monitor bound"},
     {"POST /v1/keys", "admin"},
     {"GET /v1/keys", "admin"},
     {"DELETE /v1/keys/{id}", "admin"},

@@ -103,6 +103,15 @@ TEST_F(CliJobsTest, AnIdAloneIsForScripts) {
   expectEnd(run({"health", "ep", "-q"}), 2, "there is no option --q; --help lists the options");
 }
 
+TEST_F(CliJobsTest, HealthWithoutAnEndpointIsATableOfAll) {
+  const std::string all =
+      R"([{"id":"a","name":"","jobs":{"inQueue":1,"inProgress":2,"completed":3,"failed":4},)"
+      R"("workers":{"idle":5,"running":6,"unhealthy":7},"webhooks":{"owed":8},"advice":"start one"}])";
+  EXPECT_THAT(runWith(all, {"health"}).text, testing::ContainsRegex("a +- +1 +2 +3 +4 +5 +6 +7 +8 +start one"));
+  EXPECT_EQ(runWith(all, {"health", "--json"}).text, all + "\n");
+  EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/health?limit=1000", "GET /v1/health?limit=1000"));
+}
+
 TEST_F(CliJobsTest, TheErrorOfAJobHasItsLines) {
   expectEnd(runWith(R"({"id":"a","status":"FAILED","error":"one\ntwo \u001b[31m"})", {"job", "show", "ep", "a"}), 0,
             "id      a\nstatus  FAILED\nerror:\n  one\n  two ?[31m\n");

@@ -183,12 +183,12 @@ TEST_F(CliManagementTest, EndpointsAreListed) {
 
 TEST_F(CliManagementTest, AnEndpointIsShownWithWorkersOnDemand) {
   const std::string endpoint =
-      R"({"id":"e1","workers":[{"id":"w","state":"idle","slsVersion":2,"image":"plugin/echo","lastStartedAt":"T"}]})";
+      R"({"id":"e1","workers":[{"id":"w","node":"n","state":"idle","slsVersion":2,"image":"plugin/echo","lastStartedAt":"T"}]})";
   expectEnd(runWith(endpoint, {"endpoint", "show", "e1"}), 0, "id  e1\n");
   expectEnd(runWith(endpoint, {"endpoint", "show", "e1", "--workers"}), 0,
             "id  e1\n\n"
-            "WORKER  STATE  VERSION  IMAGE        STARTED\n"
-            "w       idle   2        plugin/echo  T\n");
+            "WORKER  STATE  VERSION  IMAGE        STARTED  NODE\n"
+            "w       idle   2        plugin/echo  T        n\n");
   expectEnd(runWith(endpoint, {"endpoint", "show", "e1", "--workers", "--json"}), 0, endpoint + "\n");
   EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/endpoints/e1", "GET /v1/endpoints/e1?includeWorkers=true",
                                            "GET /v1/endpoints/e1?includeWorkers=true"));

@@ -25,7 +25,7 @@ using testing::StartsWith;
 class EndpointRoutesTest : public testing::Test, protected test::EndpointFixture, protected test::RouteFixture {
  protected:
   EndpointRoutesTest() {
-    addEndpointRoutes(router_, {node_.endpoints, node_.registry, workers_, runtimes_, "arrival"});
+    addEndpointRoutes(router_, {node_.endpoints, node_.registry, workers_, runtimes_, "arrival", "here"});
   }
 
   static std::string notThere(const std::string& id) {
@@ -213,7 +213,7 @@ TEST_F(EndpointRoutesTest, EachWorkerIsShownOnDemand) {
   workers_.pool.workers = {{"w-1", "running", storage.clock.now(), shared},
                            {"w-2", "leaving", storage.clock.now(), shared}};
   const auto worker = [&](const std::string& name, const std::string& wanted, const std::string& state) {
-    return R"({"id":")" + name + R"(","desiredStatus":")" + wanted + R"(","state":")" + state +
+    return R"({"id":")" + name + R"(","node":"here","desiredStatus":")" + wanted + R"(","state":")" + state +
            R"(","image":"plugin/echo","env":{"A":"1"},"lastStartedAt":"2026-01-01T00:00:00.000Z","slsVersion":3,)" +
            R"("endpointId":")" + id + R"(","templateId":")" + template_ + "\"}";
   };

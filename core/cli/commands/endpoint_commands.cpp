@@ -21,10 +21,10 @@ ExitCode printEndpoint(const Invocation& invocation, const std::string& answer) 
 }
 
 void printWorkers(const Poco::JSON::Object& endpoint, std::ostream& out) {
-  Table table({"WORKER", "STATE", "VERSION", "IMAGE", "STARTED"});
+  Table table({"WORKER", "STATE", "VERSION", "IMAGE", "STARTED", "NODE"});
   for (const auto& worker : objects(endpoint.getArray("workers"))) {
     table.add({cell(*worker, "id"), cell(*worker, "state"), cell(*worker, "slsVersion"), cell(*worker, "image"),
-               cell(*worker, "lastStartedAt")});
+               cell(*worker, "lastStartedAt"), cell(*worker, "node")});
   }
   table.print(out);
 }

@@ -44,6 +44,27 @@ std::string ageSince(const std::string& createdAt) {
   return std::to_string(seconds) + "s";
 }
 
+std::string counterCell(const Poco::JSON::Object& health, const std::string& group, const std::string& name) {
+  const auto counters = health.getObject(group);
+  return counters.isNull() ? "-" : cell(*counters, name);
+}
+
+ExitCode showAllHealth(const Invocation& invocation) {
+  const std::string answer = getList(invocation.api, "/v1/health");
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
+  Table table({"ENDPOINT", "NAME", "IN QUEUE", "IN PROGRESS", "COMPLETED", "FAILED", "IDLE", "RUNNING", "UNHEALTHY",
+               "WEBHOOKS OWED", "ADVICE"});
+  for (const auto& health : objects(readArray(answer))) {
+    const auto jobs = [&health](const char* name) { return counterCell(*health, "jobs", name); };
+    const auto workers = [&health](const char* name) { return counterCell(*health, "workers", name); };
+    table.add({cell(*health, "id"), cell(*health, "name"), jobs("inQueue"), jobs("inProgress"), jobs("completed"),
+               jobs("failed"), workers("idle"), workers("running"), workers("unhealthy"),
+               counterCell(*health, "webhooks", "owed"), cell(*health, "advice")});
+  }
+  table.print(invocation.out);
+  return ExitCode::ok;
+}
+
 // Prints a line about the remaining jobs below the table, or no line if the page is the last.
 void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& out) {
   if (!page.optValue("hasMore", false)) return;
@@ -67,6 +88,7 @@ bool isConfirmed(const std::string& question) {
 }  // namespace
 
 ExitCode showHealth(const Invocation& invocation) {
+  if (invocation.arguments.words.empty()) return showAllHealth(invocation);
   const std::string answer = invocation.api.get(pathOf(invocation, "health"));
   if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto health = readObject(answer);

@@ -151,10 +151,10 @@ ExitCode listWorkers(const Invocation& invocation) {
       invocation.api.get("/v1/endpoints/" + ApiClient::segment(invocation.arguments.words[0]) + "?includeWorkers=true");
   const auto endpoint = readObject(answer);
   if (printIfJson(invocation, answer)) return ExitCode::ok;
-  Table table({"WORKER", "STATE", "VERSION", "IMAGE", "SINCE"});
+  Table table({"WORKER", "STATE", "VERSION", "IMAGE", "SINCE", "NODE"});
   for (const auto& worker : objects(endpoint->getArray("workers"))) {
     table.add({cell(*worker, "id"), cell(*worker, "state"), cell(*worker, "slsVersion"), cell(*worker, "image"),
-               cell(*worker, "lastStartedAt")});
+               cell(*worker, "lastStartedAt"), cell(*worker, "node")});
   }
   table.print(invocation.out);
   if (endpoint->has("advice")) invocation.out << "\n" << harmless(cell(*endpoint, "advice")) << "\n";

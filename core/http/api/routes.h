@@ -122,6 +122,7 @@ struct EndpointDeps {
   const WorkerStatus& workers;
   const RuntimeMeter& runtimes;
   std::string queuePolicy;  ///< default for endpoints without a policy
+  std::string node{};       ///< name of this node, whose workers the answers show
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
@@ -135,6 +136,14 @@ struct WorkerLogDeps {
   Millis streamSilence;
 };
 void addWorkerLogRoutes(Router& router, const WorkerLogDeps& deps);
+
+/// Route /v1/health.
+struct HealthDeps {
+  Storage& storage;
+  const EndpointRegistry& endpoints;
+  const WorkerStatus& workers;
+};
+void addHealthRoute(Router& router, const HealthDeps& deps);
 
 /// Drains of nodes (`core/workers/node/node_drains.h`). Any thread.
 class NodeDraining {

@@ -1,5 +1,6 @@
 // Calls about an endpoint as a whole: /health, /purge-queue.
 
+#include "core/http/api/management/endpoint_status.h"
 #include "core/http/api/queue/queue_calls.h"
 #include "jobq/json_writer.h"
 
@@ -25,21 +26,24 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 
 }  // namespace
 
+void writeHealth(json::ObjectWriter& out, const EndpointStatus& health) {
+  out.object("jobs", [&health](json::ObjectWriter& group) { writeCounts(group, health.jobs); });
+  out.object("webhooks", [&health](json::ObjectWriter& group) {
+    group.member("owed", health.owed.count);
+    group.member("oldestMs", health.owed.oldestAge.count());
+  });
+  out.object("workers", [&health](json::ObjectWriter& group) { writeCounts(group, health.workers); });
+  if (health.advice) out.member("advice", *health.advice);
+}
+
 RouteResult health(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
-  const EndpointCounts jobs = deps.jobs.counts(request.endpoint->spec.id);
-  const WorkerCounts workers = deps.workers.counts(request.endpoint->spec.id);
-  const auto advice = deps.workers.advice(*request.endpoint, readerOf(request));
-  const OwedDeliveries owed = deps.jobs.owed(request.endpoint->spec.id);
-  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-                       out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
-                       out.object("webhooks", [&owed](json::ObjectWriter& group) {
-                         group.member("owed", owed.count);
-                         group.member("oldestMs", owed.oldestAge.count());
-                       });
-                       out.object("workers", [&workers](json::ObjectWriter& group) { writeCounts(group, workers); });
-                       if (advice) out.member("advice", *advice);
-                     })};
+  const EndpointId& id = request.endpoint->spec.id;
+  const EndpointStatus health{.jobs = deps.jobs.counts(id),
+                              .owed = deps.jobs.owed(id),
+                              .workers = deps.workers.counts(id),
+                              .advice = deps.workers.advice(*request.endpoint, readerOf(request))};
+  return ApiResponse{200, json::object([&](json::ObjectWriter& out) { writeHealth(out, health); })};
 }
 
 RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request) {

@@ -50,11 +50,12 @@ void writeRelease(json::ObjectWriter& out, const ApiRequest& request, const Endp
 }
 
 // Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
-void writeWorker(json::ObjectWriter& out, const ApiRequest& request, const EndpointEntry& entry,
-                 const WorkerView& worker) {
+void writeWorker(json::ObjectWriter& out, const EndpointDeps& deps, const ApiRequest& request,
+                 const EndpointEntry& entry, const WorkerView& worker) {
   std::map<std::string, std::string> env = worker.release->env;
   hideValues(request, env);
   out.member("id", worker.id);
+  out.member("node", deps.node);
   out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
   out.member("state", worker.state);
   if (!worker.reason.empty()) out.member("reason", worker.reason);
@@ -114,7 +115,7 @@ void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const ApiR
   if (includes.contains(kWorkersPart)) {
     out.array("workers", [&](json::ArrayWriter& workers) {
       for (const WorkerView& worker : workerPool.workers) {
-        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, request, entry, worker); });
+        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, deps, request, entry, worker); });
       }
     });
   }
