@@ -351,19 +351,27 @@ class ReadTest(EndpointTest):
         self.assert_refused(answer, 404, "endpoint", member="message")
 
     def test_only_admins(self, subtests):
-        """core/http/API.md, "Scopes": `/v1` is the admins': no key, a wrong one and every other scope are 401."""
+        """core/http/API.md, "Scopes": changes are the admins': no key, a wrong one and every other scope are 401. A key
+        of an endpoint that has every scope reads this endpoint alone."""
         endpoint = self.new_endpoint(self.template)
+        other = self.new_endpoint(self.template)
         keys = [self.server.new_key("client", endpoints=[endpoint["id"]]), self.server.new_key("worker"),
                 self.server.new_key("admin", endpoints=[endpoint["id"]])]
         for key in keys:
             self.at_end.callback(self.remove, "/keys/" + key["id"])
         path = "/v1/endpoints/" + endpoint["id"]
-        for key in (None, "nonsense", *[key["key"] for key in keys]):
-            for method, target in (("GET", "/v1/endpoints"), ("POST", "/v1/endpoints"), ("GET", path), ("PATCH", path),
-                                   ("POST", path + "/update"), ("DELETE", path), ("POST", path + "/pause"),
-                                   ("POST", path + "/resume"), ("GET", path + "nosuch")):
+        reads = [("GET", "/v1/endpoints"), ("GET", path), ("GET", path + "nosuch"), ("GET", "/v1/endpoints/" + other["id"])]
+        changes = [("POST", "/v1/endpoints"), ("PATCH", path), ("POST", path + "/update"), ("DELETE", path),
+                   ("POST", path + "/pause"), ("POST", path + "/resume")]
+        secrets = [None, "nonsense", *[key["key"] for key in keys]]
+        for key in secrets:
+            for method, target in changes + (reads if key != secrets[-1] else []):
                 with subtests.test(key=str(key)[:5], method=method, path=target):
                     self.assert_refused(self.server.request(method, target, {}, key=key), 401, member="message")
+        shown = [self.server.request(method, target, key=secrets[-1]) for method, target in reads]
+        assert [answer.status for answer in shown] == [200, 200, 404, 404]
+        hidden = dict.fromkeys(endpoint["env"], "(hidden)")
+        assert shown[0].json() == [shown[1].json()] == [{**endpoint, "env": hidden}]
         assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
 
