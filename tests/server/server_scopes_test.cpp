@@ -59,6 +59,8 @@ constexpr std::pair<const char*, const char*> kScopes[] = {
     {"DELETE /v1/endpoints/{id}", "admin"},
     {"POST /v1/endpoints/{id}/pause", "admin"},
     {"POST /v1/endpoints/{id}/resume", "admin"},
+    {"GET /v1/endpoints/{id}/workers/{worker}/logs", "admin"},
+    {"GET /v1/jobs", "client read"},  // with ?endpoint= also for keys bound to this endpoint
     {"GET /v1/plugins", "read"},
     {"GET /v1/nodes", "read monitor"},
     {"POST /v1/nodes/{name}/drain", "admin"},

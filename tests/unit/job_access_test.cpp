@@ -3,51 +3,32 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <utility>
 
 #include "jobq/job.h"
 #include "queue_routes_fixture.h"
-#include "testkit/forwarding_storage.h"
 
 namespace jobq {
 namespace {
 
 using test::expectAnswer;
 
-/// A storage whose jobs have the keys of a test.
-class KeyedStorage final : public testkit::ForwardingStorage {
- public:
-  explicit KeyedStorage(Storage& inner) : ForwardingStorage(inner), jobs_(inner.jobs(), keys) {}
-  JobStore& jobs() override { return jobs_; }
-
-  std::map<JobId, std::string> keys;
-
- private:
-  class KeyedJobs final : public testkit::ForwardingJobs {
-   public:
-    KeyedJobs(JobStore& inner, const std::map<JobId, std::string>& keys) : ForwardingJobs(inner), keys_(keys) {}
-    std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override {
-      auto job = ForwardingJobs::find(key, mostBytes);
-      if (job && keys_.contains(job->id)) job->apiKeyId = keys_.at(job->id);
-      return job;
-    }
-
-   private:
-    const std::map<JobId, std::string>& keys_;
-  };
-
-  KeyedJobs jobs_;
-};
-
 class JobAccessTest : public testing::Test, protected test::QueueRoutesFixture {
  protected:
   JobAccessTest() {
-    router_ = {};
-    addQueueRoutes(router_, {keyedJobs_, later_, {box_}, workers_, runs_, draining_, waiting_});
-    for (const char* id : {"mine", "foreign", "old"}) storage_.insert(id);
-    keyed_.keys = {{"mine", "key"}, {"foreign", "other"}};
+    insert("mine", "key");
+    insert("foreign", "other");
+    insert("old", "");
+  }
+
+  void insert(const JobId& id, const std::string& key) {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.apiKeyId = key;
+    job.input = "{}";
+    (void)storage_->jobs().insert(std::move(job), storage_.policy);
   }
 
   /// Returns the status of a call about a job.
@@ -56,9 +37,6 @@ class JobAccessTest : public testing::Test, protected test::QueueRoutesFixture {
     if (what == "status-sync") (void)storage_->jobs().cancel({"ep", job});  // the call does not wait
     return call(method, "/v2/ep/" + what + "/" + job, "", std::move(query)).status;
   }
-
-  KeyedStorage keyed_{*storage_};
-  JobService keyedJobs_{keyed_, queueSignal_, claimer_, completions_, deliveries_};
 };
 
 constexpr std::pair<const char*, const char*> kCalls[] = {{"GET", "status"},       {"POST", "status"},
