@@ -47,7 +47,7 @@ class WorkerPools;
 class WorkerSupervisor;
 
 /// Webhook delivery asks for the secrets of endpoints, and for their attempts.
-class EndpointKeys final : public WebhookRules {
+class EndpointKeys final : public WebhookPolicy {
  public:
   /// `others` is for endpoints that are unknown, such as deleted ones. `endpoints` outlives the object.
   EndpointKeys(const EndpointRegistry& endpoints, const WebhookBackoff& others)

@@ -1,6 +1,7 @@
 // A template: a named configuration from which the workers of endpoints are made (core/http/API.md, "Template").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -38,6 +39,8 @@ struct Template {
 };
 
 inline constexpr const char* kTemplateKind = "template";
+/// Letters of the id of a template.
+inline constexpr std::size_t kTemplateIdLetters = 10;
 
 // Protocol of a removal. Two records cannot change in one step, so the removal of a template and each new use of the
 // template check again after the write. A refresh() of the registry decides a requested removal after reading all

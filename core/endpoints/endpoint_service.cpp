@@ -13,7 +13,6 @@ namespace {
 
 constexpr const char* kEndpointNoun = "an endpoint";
 constexpr std::size_t kEndpointIdLetters = 14;
-constexpr std::size_t kTemplateIdLetters = 10;
 
 Failure fixedByFile(const EndpointId& id) {
   return invalid("endpoint " + id + " comes from the configuration file: change it there, and restart the server");

@@ -12,7 +12,6 @@ namespace jobq {
 namespace {
 
 constexpr const char* kTemplateNoun = "a template";
-constexpr std::size_t kTemplateIdLetters = 10;
 
 Failure nameTaken(const Template& form, const std::string& byId) {
   return invalid("name " + clipped(form.name) + " is the name of template " + byId +

@@ -19,9 +19,9 @@ namespace jobq {
 inline constexpr const char* kWebhookSecretKind = "secret";
 
 /// What endpoints decide about their webhooks.
-class WebhookRules {
+class WebhookPolicy {
  public:
-  virtual ~WebhookRules() = default;
+  virtual ~WebhookPolicy() = default;
 
   /// Returns the attempts of the endpoint's webhooks; those of the server if the endpoint is unknown. Any thread may
   /// call.
@@ -36,7 +36,7 @@ class WebhookRules {
 class WebhookSecrets {
  public:
   /// `serverKey` is the configured secret of the server as bytes; empty: not configured.
-  WebhookSecrets(std::string serverKey, const WebhookRules& endpoints, RecordStore& records, const SecretBox& box)
+  WebhookSecrets(std::string serverKey, const WebhookPolicy& endpoints, RecordStore& records, const SecretBox& box)
       : configuredKey_(std::move(serverKey)), endpoints_(endpoints), records_(records), box_(box) {}
 
   /// Returns the bytes that sign the webhooks of an endpoint. Throws StorageError if the storage is needed and fails,
@@ -54,7 +54,7 @@ class WebhookSecrets {
   std::string findOrMake();
 
   const std::string configuredKey_;
-  const WebhookRules& endpoints_;
+  const WebhookPolicy& endpoints_;
   RecordStore& records_;
   const SecretBox& box_;
   Mutex mutex_;

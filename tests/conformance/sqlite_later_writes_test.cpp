@@ -78,7 +78,7 @@ class LaterWrites : public WriterTest {
   void insert(const JobId& id, const QueuePolicy& policy) {
     ASSERT_TRUE(std::holds_alternative<Inserted>(jobs_->insert(spec(id), policy, {})));
   }
-  bool has(const JobId& id) { return jobs_->find({"ep", id}, kAnyBytes).has_value(); }
+  bool has(const JobId& id) { return jobs_->find({"ep", id}, kAnyBytes, JobExtent::result).has_value(); }
 
   const ThreadOfRank recorded_{};  // a policy has to outlive the receivers
   const PolicyWithoutRank unranked_{};

@@ -74,7 +74,7 @@ class FixedLoad final : public EndpointLoad {
 };
 
 /// Has the secrets and the attempts set by the test.
-class SetSecrets final : public WebhookRules {
+class SetSecrets final : public WebhookPolicy {
  public:
   WebhookBackoff webhookRetries(const EndpointId&) const override { return retries; }
   std::string webhookKey(const EndpointId& endpoint) const override {

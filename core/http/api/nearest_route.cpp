@@ -96,4 +96,10 @@ std::string nearestRoute(const std::vector<std::string>& routes, std::string_vie
   return best == nullptr ? "" : *best;
 }
 
+std::string nearestRoute(const Router& router, std::string_view method, std::string_view path) {
+  std::vector<std::string> routes;
+  for (const Router::Row& row : router.rows()) routes.push_back(row.call);
+  return nearestRoute(routes, method, path);
+}
+
 }  // namespace jobq

@@ -182,7 +182,7 @@ void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
     context.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
     context.refusals = router_.refusalsOf(apiRequest.path);
-    const std::string near = nearestRoute(router_.list(), apiRequest.method, apiRequest.path);
+    const std::string near = nearestRoute(router_, apiRequest.method, apiRequest.path);
     context.refusal =
         errorResponse(apiRequest.path, 404,
                       "there is nothing at " + clipped(apiRequest.path) +
