@@ -373,7 +373,8 @@ class AdviceTest(PlaneTest, JobqctlTest):
         assert (status["queueReason"], status["queueAdvice"]) == ("no_workers", sentence)
         assert "advice" not in self.server.health("closed"), "the endpoint wants no workers"
         assert "advice" not in self.server.health("echo")
-        variables = dict(shlex.split(line)[1].split("=", 1) for line in self.table("worker", "env", "remote").splitlines())
+        lines = [line for line in self.table("worker", "env", "remote").splitlines() if line.startswith("export ")]
+        variables = dict(shlex.split(line)[1].split("=", 1) for line in lines)
         assert variables["RUNPOD_ENDPOINT_ID"] == "remote"
         assert variables["RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS"] == "true", "a store of files may be in the same network"
         take = variables["RUNPOD_WEBHOOK_GET_JOB"].replace("$ID", variables["RUNPOD_POD_ID"]) + "&job_in_progress=0"
