@@ -15,7 +15,7 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kInterval{250};
+constexpr Millis kPassInterval{250};
 constexpr std::size_t kMostStarts = 16;  ///< of an endpoint in a step; the rest follows
 /// Time for a worker without a job to end. A public worker waits for the answers of parked calls, which end each
 /// second.
@@ -29,7 +29,7 @@ LaunchedWorkers::LaunchedWorkers(const Deps& deps, std::string prefix)
       pools_(deps.pools),
       remote_(deps.remote.registry()),
       gpus_(deps.gpus),
-      periodic_("launches", deps.clock, deps.log, kInterval, *this) {}
+      periodic_("launches", deps.clock, deps.log, kPassInterval, *this) {}
 
 void LaunchedWorkers::start() {
   if (deps_.launcher != nullptr) periodic_.start();
