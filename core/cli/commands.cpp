@@ -109,7 +109,7 @@ const std::vector<Command>& commands() {
        {{"workers", "", "also each worker, with its version and state"}},
        showEndpoint},
       {"endpoint create", "",
-       "Make an endpoint of a template; --template is required.\n"
+       "Make an endpoint; --image or --template is required.\n"
        "Fields without an option, such as retention and rateLimits, are given with --file.\n"
        "Options override the fields of the file.",
        makingOptions(optionsOf(endpointOptions())), createEndpoint},

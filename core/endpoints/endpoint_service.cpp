@@ -92,26 +92,27 @@ Result<EndpointEntryPtr> EndpointService::create(std::string_view body) {
   if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
   if (spec.id.empty()) spec.id = newName(kEndpointIdLetters);
   if (registry_.entry(spec.id) || records_.find(kEndpointKind, spec.id)) return idTaken(spec.id);
-  const bool makesTemplate = spec.templateId.empty();
-  if (makesTemplate) spec.templateId = newName(kTemplateIdLetters);
+  const std::string made = spec.templateId.empty() ? newName(kTemplateIdLetters) : "";
+  if (!made.empty()) spec.templateId = made;
+  spec.createdAt = toIso8601(wall_.now());
   try {
-    if (makesTemplate) {
-      if (const auto made = makeTemplate(spec); !made) return made.failure();
+    if (!made.empty()) {
+      if (const auto good = makeTemplate(spec); !good) return good.failure();
     }
-    return store(spec, makesTemplate);
+    return store(spec, made);
   } catch (const StorageError&) {
     // On 503 the client sends the request again and wants one endpoint.
-    forgetCreation(spec, makesTemplate);
+    forgetCreation(spec, made);
     throw;
   }
 }
 
-// Stores the new endpoint. The template may go meanwhile.
-Result<EndpointEntryPtr> EndpointService::store(EndpointSpec spec, bool makesTemplate) {
-  spec.createdAt = toIso8601(wall_.now());
+// Stores the new endpoint. `made` is the template that was made for the endpoint, if any. The template may go
+// meanwhile.
+Result<EndpointEntryPtr> EndpointService::store(EndpointSpec spec, const std::string& made) {
   spec.templateRecord = templateRecord(spec.templateId);
   if (!std::holds_alternative<Stored>(records_.create(toRecord(spec, box_)))) {
-    if (makesTemplate) records_.remove(kTemplateKind, spec.templateId);
+    if (!made.empty()) records_.remove(kTemplateKind, made);
     return idTaken(spec.id);
   }
   if (usableTemplate(spec.templateId)) return shown(std::move(spec));
@@ -127,6 +128,13 @@ Result<void> EndpointService::makeTemplate(EndpointSpec& spec) {
   form.imageName = std::exchange(spec.image, {});
   const CreateResult result = records_.create(toRecord(form, box_));
   if (const auto* taken = std::get_if<NameTaken>(&result)) {
+    const auto record = usableTemplate(taken->byId);
+    if (record) form.id = taken->byId;
+    // A creation that failed may have left the template.
+    if (record && toJson(templateOf(*record, box_)) == toJson(form)) {
+      spec.templateId = taken->byId;
+      return {};
+    }
     return invalid("imageName needs a template with the name " + spec.id + ", which template " + taken->byId +
                        " has already: send templateId " + taken->byId + " instead",
                    "imageName");
@@ -134,9 +142,15 @@ Result<void> EndpointService::makeTemplate(EndpointSpec& spec) {
   return {};
 }
 
-void EndpointService::forgetCreation(const EndpointSpec& spec, bool makesTemplate) {
-  records_.remove(kEndpointKind, spec.id);
-  if (makesTemplate) records_.remove(kTemplateKind, spec.templateId);
+// Removes what a failed creation may have stored, as far as the storage can. Another creation may have the id by now.
+void EndpointService::forgetCreation(const EndpointSpec& spec, const std::string& made) {
+  const auto record = records_.find(kEndpointKind, spec.id);
+  if (record) {
+    const EndpointSpec stored = endpointSpecOf(*record, box_);
+    if (stored.createdAt != spec.createdAt || stored.templateId != spec.templateId) return;
+    records_.remove(kEndpointKind, spec.id);
+  }
+  if (!made.empty()) records_.remove(kTemplateKind, made);
 }
 
 Result<EndpointEntryPtr> EndpointService::update(const EndpointId& id, std::string_view body) {
@@ -185,6 +199,8 @@ Result<void> EndpointService::remove(const EndpointId& id) {
 }
 
 void EndpointService::forget(const EndpointId& id) {
+  const auto record = records_.find(kEndpointKind, id);
+  if (record && !endpointSpecOf(*record, box_).deleting) return;  // another node was faster, and the id is in use again
   records_.remove(kPauseKind, id);
   records_.remove(kEndpointKind, id);
   registry_.tryRefresh();

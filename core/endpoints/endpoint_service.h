@@ -49,9 +49,9 @@ class EndpointService {
 
  private:
   void addFaults(FieldFaults& faults, const EndpointSpec& spec, const std::string& templateBefore);
-  Result<EndpointEntryPtr> store(EndpointSpec spec, bool makesTemplate);
+  Result<EndpointEntryPtr> store(EndpointSpec spec, const std::string& made);
   Result<void> makeTemplate(EndpointSpec& spec);
-  void forgetCreation(const EndpointSpec& spec, bool makesTemplate);
+  void forgetCreation(const EndpointSpec& spec, const std::string& made);
   std::optional<Record> usableTemplate(const std::string& id);
   std::uint64_t templateRecord(const std::string& id);
   bool isThere(const EndpointId& id);

@@ -50,6 +50,8 @@ void OutputFollower::follow(const WorkerId& worker, const std::string& container
     });
   } catch (const std::system_error&) {  // the worker goes on without a reader
     follower_.erase(worker);
+  } catch (const std::bad_alloc&) {
+    follower_.erase(worker);
   }
 }
 

@@ -294,7 +294,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
   if (row == nullptr) return std::nullopt;
-  s_.setExpiry(*row, expiryByTtl(row->submittedAt, now, ttl));
+  s_.setExpiry(*row, expiryByTtl(row->submittedAt, row->expiresAt, now, ttl));
   row->expiryFixed = true;
   return row->expiresAt;
 }

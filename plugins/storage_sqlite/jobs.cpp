@@ -136,7 +136,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   return writer_.write([&](Step& step) -> std::optional<Instant> {
     const auto row = lockRow(step, key);
     if (!row) return std::nullopt;
-    const Instant expiry = expiryByTtl(row->submittedAt, step.now, ttl);
+    const Instant expiry = expiryByTtl(row->submittedAt, row->expiresAt, step.now, ttl);
     step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();
     step.ended.forget(row->id);
     return expiry;

@@ -84,13 +84,17 @@ TEST_P(StorageSuite, ARetryOfAKeptFailureBeginsANewTtl) {
   EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(99'000)) << "the ttl ends before the retention";
 }
 
-TEST_P(StorageSuite, SetTtlAfterTheCeilingKeepsAFailureForASecond) {
+TEST_P(StorageSuite, SetTtlAfterTheCeilingStaysWithinTheLifeOfAKeptFailure) {
   JobSpec job = spec("a");
   job.retentionFailed = kTtlCeiling * 2;
   submit(std::move(job));
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   clock_.advance(kTtlCeiling);
-  EXPECT_EQ(jobs().setTtl({"ep", "a"}, Millis(60'000)), clock_.now() + kTtlFloor);
+  const Instant begin = clock_.now();
+  EXPECT_EQ(jobs().setTtl({"ep", "a"}, Millis(86'400'000)), begin + Millis(86'400'000));
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(jobs().setTtl({"ep", "a"}, kTtlCeiling), begin + Millis(86'400'000)) << "no longer than before";
+  EXPECT_EQ(jobs().setTtl({"ep", "a"}, Millis(0)), clock_.now() + kTtlFloor);
 }
 
 TEST_P(StorageSuite, EveryEndIsKeptForTheRetentionAlike) {

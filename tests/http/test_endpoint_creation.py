@@ -40,6 +40,13 @@ class CreationTest(ManagementTest):
         self.assert_faults(self.create(**body), field)
         assert len(self.call("GET", "/templates")) == before
 
+    def test_a_repeated_creation_takes_the_template_of_the_first(self):
+        """core/decisions/endpoints.md: a creation that failed may have left its template."""
+        template = self.call("POST", "/templates", {"name": "again", "imageName": "plugin/echo"})
+        assert self.create(id="again", imageName="plugin/echo").json()["templateId"] == template["id"]
+        self.call("POST", "/templates", {"name": "other", "imageName": "plugin/trial"})
+        self.assert_faults(self.create(id="other", imageName="plugin/echo"), "imageName")
+
     def test_both_are_fixed(self):
         made = self.create(imageName="plugin/echo").json()
         for body in ({"id": "other"}, {"imageName": "plugin/trial"}):

@@ -122,7 +122,7 @@ std::optional<Instant> JobModel::setTtl(const JobKey& key, Millis ttl) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return std::nullopt;
   entry->expiryFixed = true;
-  entry->job.expiresAt = expiryByTtl(entry->job.submittedAt, state_.now, ttl);
+  entry->job.expiresAt = expiryByTtl(entry->job.submittedAt, entry->job.expiresAt, state_.now, ttl);
   return entry->job.expiresAt;
 }
 

@@ -370,6 +370,15 @@ TEST_F(WorkerPoolTest, ARemovedEndpointStopsTheJobs) {
   EXPECT_FALSE(ready("b"));
 }
 
+TEST_F(WorkerPoolTest, ANewEndpointWithTheIdOfARemovedOneHasWorkersAgain) {
+  join("a");
+  pool_.retire();
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
+  pool_.reopen();
+  EXPECT_FALSE(pool_.isRetiring());
+  EXPECT_NE(pool_.target(), nullptr);
+}
+
 TEST_F(WorkerPoolTest, AReturningStuckWorkerLeavesIfTheSlotIsTaken) {
   pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");

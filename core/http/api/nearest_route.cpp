@@ -12,7 +12,8 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kLongestPath = 256;
-constexpr std::size_t kFarthest = 6;  // letters
+constexpr std::size_t kMostSegments = 8;  // no route has more
+constexpr std::size_t kFarthest = 6;      // letters
 constexpr std::size_t kPlaceholder = 3;
 
 using Segments = std::vector<std::string>;
@@ -81,6 +82,7 @@ std::size_t changesOf(const Segments& known, const Segments& given) {
 std::string nearestRoute(const std::vector<std::string>& routes, std::string_view method, std::string_view path) {
   if (path.size() > kLongestPath) return "";
   const Segments given = splitPath(path);
+  if (given.size() > kMostSegments) return "";
   const std::string* best = nullptr;
   std::pair<std::size_t, bool> least(kFarthest, true);  // changes, and whether the methods differ
   for (const std::string& route : routes) {

@@ -202,7 +202,7 @@ void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
   if ((context.needsThread = !context.mayBlock && !keys_.isCurrent())) return;
   const auto endpoint = context.apiRequest.params.find("endpoint");
-  const std::string& authorization = head.get("Authorization", "");
+  const std::string authorization = head.get("Authorization", "");  // the default is a temporary
   context.apiRequest.key = keys_.authenticate(authorization, context.route->scope,
                                               endpoint == context.apiRequest.params.end() ? "" : endpoint->second);
   if (context.apiRequest.key) return;

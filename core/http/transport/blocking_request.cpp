@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 /// Time between two questions whether the client of a waiting call has left.
 constexpr milliseconds kAskSocket{100};
 /// Bytes of an answer between two checks of its time.
-constexpr std::size_t kPiece = 64UL << 10;
+constexpr std::size_t kReadPiece = 64UL << 10;
 /// Time for an unread body that is dropped after the answer.
 constexpr milliseconds kDropTime{2'000};
 
@@ -137,7 +137,7 @@ RequestExtension::Sending BlockingRequest::write(std::ostream& to, std::string_v
   if (request_.getMethod() == Poco::Net::HTTPRequest::HTTP_HEAD) text = {};
   TransferDeadline deadline(noSlots_);
   do {
-    const std::string_view piece = text.substr(0, kPiece);
+    const std::string_view piece = text.substr(0, kReadPiece);
     to.write(piece.data(), static_cast<std::streamsize>(piece.size())).flush();
     text.remove_prefix(piece.size());
     deadline.moved(piece.size());

@@ -15,7 +15,7 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kPassInterval{250};
+constexpr Millis kLaunchInterval{250};
 constexpr std::size_t kMostStarts = 16;  ///< of an endpoint in a step; the rest follows
 /// Time for a worker without a job to end. A public worker waits for the answers of parked calls, which end each
 /// second.
@@ -29,7 +29,7 @@ LaunchedWorkers::LaunchedWorkers(const Deps& deps, std::string prefix)
       pools_(deps.pools),
       remote_(deps.remote.registry()),
       gpus_(deps.gpus),
-      periodic_("launches", deps.clock, deps.log, kPassInterval, *this) {}
+      periodic_("launches", deps.clock, deps.log, kLaunchInterval, *this) {}
 
 void LaunchedWorkers::start() {
   if (deps_.launcher != nullptr) periodic_.start();
@@ -157,13 +157,13 @@ void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& r
   for (auto& [name, value] : workerEnvironment(url, id, worker, deps_.keys.keyFor(id))) {
     launch.env[name] = std::move(value);
   }
-  {
-    Lock lock(mutex_);
-    launch.env["JOBQ_SLOT"] = std::to_string(launches_[id].addWorker(worker, release, deps_.clock.now()));
-    if (gpus_.isCounted()) launch.gpus = gpus_.reserve(worker, launch.gpuCount);
-  }
-  logs_.beginWorker(id, worker);
   try {
+    {
+      Lock lock(mutex_);
+      launch.env["JOBQ_SLOT"] = std::to_string(launches_[id].addWorker(worker, release, deps_.clock.now()));
+      if (gpus_.isCounted()) launch.gpus = gpus_.reserve(worker, launch.gpuCount);
+    }
+    logs_.beginWorker(id, worker);
     deps_.launcher->start(std::move(launch));
   } catch (const std::bad_alloc& error) {
     recordExit({worker, true, error.what()});

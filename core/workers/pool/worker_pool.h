@@ -47,6 +47,8 @@ class WorkerPool {
 
   /// Marks the endpoint as deleted: nextStep() stops the jobs, and all workers leave.
   void retire() noexcept { retiring_ = true; }
+  /// Ends a retirement: a new endpoint has the id of the deleted one, whose last workers are still there.
+  void reopen() noexcept { retiring_ = false; }
   bool isRetiring() const noexcept { return retiring_; }
 
   /// Gives access to the workers for claims and stops of jobs.

@@ -74,6 +74,7 @@ void WorkerPools::setEndpoint(const EndpointPtr& now) {
     Lock lock(mutex_);
     if (PoolSlot* const slot = table_.change(now->spec.id)) {
       slot->pool.change(partOf(now, share_));
+      slot->pool.reopen();
       slot->whole = now;
     } else if (now->release) {
       table_.add(now, partOf(now, share_));

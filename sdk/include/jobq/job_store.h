@@ -189,10 +189,11 @@ inline constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::m
 inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now
 inline constexpr Millis kTtlCeiling{604'800'000};  ///< 7 days from the submission
 
-/// Returns the expiry of a job for JobStore::setTtl() at `now`: now + ttl, at most kTtlCeiling after the submission,
-/// but at least kTtlFloor from now.
-inline Instant expiryByTtl(Instant submittedAt, Instant now, Millis ttl) {
-  return std::max(now + kTtlFloor, std::min(now + std::min(ttl, kTtlCeiling), submittedAt + kTtlCeiling));
+/// Returns the expiry of a job for JobStore::setTtl() at `now`: now + ttl, at most kTtlCeiling after the submission, or
+/// at most the `present` expiry of a job that lives longer; but at least kTtlFloor from now.
+inline Instant expiryByTtl(Instant submittedAt, Instant present, Instant now, Millis ttl) {
+  const Instant latest = std::max(submittedAt + kTtlCeiling, present);
+  return std::max(now + kTtlFloor, std::min(now + std::min(ttl, kTtlCeiling), latest));
 }
 
 /// Operations on jobs for the callers of the API. The storage owns the store.

@@ -58,7 +58,7 @@ void writeWorker(json::ObjectWriter& out, const EndpointDeps& deps, const ApiReq
   out.member("node", deps.node);
   out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
   out.member("state", worker.state);
-  if (!worker.reason.empty()) out.member("reason", worker.reason);
+  if (!worker.reason.empty() && request.key->isAdmin()) out.member("reason", worker.reason);
   out.member("image", worker.release->image);
   out.member("env", env);
   out.member("lastStartedAt", toIso8601(worker.startedAt));

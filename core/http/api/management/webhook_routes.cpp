@@ -57,7 +57,7 @@ std::string deliveryJson(const Delivery& delivery) {
 }
 
 /// Reads `state`; no value if the parameter is absent.
-Result<std::optional<DeliveryState>> readState(const ApiRequest& request) {
+Result<std::optional<DeliveryState>> readDeliveryState(const ApiRequest& request) {
   const auto text = readText(request, "state");
   if (!text) return text.failure();
   if (!request.query.contains("state")) return std::optional<DeliveryState>();
@@ -72,7 +72,7 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& request) {
   if (!job) return badRequest(request, job.failure());
   const auto endpoint = readText(request, "endpointId");
   if (!endpoint) return badRequest(request, endpoint.failure());
-  const auto state = readState(request);
+  const auto state = readDeliveryState(request);
   if (!state) return badRequest(request, state.failure());
   if (job->empty() && endpoint->empty() && !*state) {
     return errorResponse(request.path, 400,
@@ -81,8 +81,11 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& request) {
   const auto limit = readNumber(request, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
   if (!limit) return badRequest(request, limit.failure());
   ListResponse response(request);
-  for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit), *state)) {
-    if (*state && delivery.state != **state) continue;  // of a job
+  const bool isFiltered = *state && !job->empty();  // the storage does not filter the few deliveries of a job
+  const auto asked = static_cast<std::size_t>(isFiltered ? kMostListed : *limit);
+  std::int64_t left = *limit;
+  for (const Delivery& delivery : outbox.list(*endpoint, *job, asked, *state)) {
+    if (isFiltered && (delivery.state != **state || left-- <= 0)) continue;
     if (!response.add(deliveryJson(delivery))) break;
   }
   return response.finish();

@@ -76,6 +76,7 @@ class OutputEvents final : public PendingCall {
       if (events_.empty() && !hasEnded_ && deps_.clock.now() >= quietUntil_) events_.addComment("the worker goes on");
     }
     if (events_.empty() && !hasEnded_) {
+      request.room.noteText(0);
       deps_.timer.resumeAt(deps_.clock.now() + kPause, request.client->call());
       return std::nullopt;
     }

@@ -86,7 +86,10 @@ struct Row {
 
 RouteResult answerFor(const QueueDeps& deps, ApiRequest& request, Answer answer, Reading isReading) {
   if (isReading != nullptr) {
-    if (auto refusal = refuseJobCall(deps, request, isReading(request))) return *std::move(refusal);
+    if (auto refusal = refuseJobCall(deps, request, isReading(request))) {
+      const auto tooMany = countWellFormed(request);
+      return tooMany ? *tooMany : *std::move(refusal);
+    }
   }
   return answer(deps, request);
 }
