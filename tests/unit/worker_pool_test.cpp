@@ -363,7 +363,7 @@ TEST_F(WorkerPoolTest, ARemovedEndpointStopsTheJobs) {
   join("a");
   join("b");
   busy("b");
-  pool_.retire();
+  pool_.setRetiring(true);
   const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, ElementsAre(jobOf("b")));
@@ -372,9 +372,9 @@ TEST_F(WorkerPoolTest, ARemovedEndpointStopsTheJobs) {
 
 TEST_F(WorkerPoolTest, ANewEndpointWithTheIdOfARemovedOneHasWorkersAgain) {
   join("a");
-  pool_.retire();
+  pool_.setRetiring(true);
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
-  pool_.reopen();
+  pool_.setRetiring(false);
   EXPECT_FALSE(pool_.isRetiring());
   EXPECT_NE(pool_.target(), nullptr);
 }

@@ -45,10 +45,9 @@ class WorkerPool {
   /// Takes over a changed definition of the endpoint. A new release ends the halt and the backoff.
   void change(const EndpointPtr& now);
 
-  /// Marks the endpoint as deleted: nextStep() stops the jobs, and all workers leave.
-  void retire() noexcept { retiring_ = true; }
-  /// Ends a retirement: a new endpoint has the id of the deleted one, whose last workers are still there.
-  void reopen() noexcept { retiring_ = false; }
+  /// With true marks the endpoint as deleted: nextStep() stops the jobs, and all workers leave. With false ends that,
+  /// because a new endpoint has the id of the deleted one.
+  void setRetiring(bool isRetiring) noexcept { retiring_ = isRetiring; }
   bool isRetiring() const noexcept { return retiring_; }
 
   /// Gives access to the workers for claims and stops of jobs.

@@ -74,7 +74,7 @@ void WorkerPools::setEndpoint(const EndpointPtr& now) {
     Lock lock(mutex_);
     if (PoolSlot* const slot = table_.change(now->spec.id)) {
       slot->pool.change(partOf(now, share_));
-      slot->pool.reopen();
+      slot->pool.setRetiring(false);
       slot->whole = now;
     } else if (now->release) {
       table_.add(now, partOf(now, share_));
@@ -102,7 +102,7 @@ void WorkerPools::retire(const EndpointId& endpoint) {
     Lock lock(mutex_);
     PoolSlot* const slot = table_.change(endpoint);
     if (slot == nullptr) return;
-    slot->pool.retire();
+    slot->pool.setRetiring(true);
   }
   deps_.queueSignal.wake();
 }
