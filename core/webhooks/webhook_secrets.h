@@ -18,7 +18,7 @@ namespace jobq {
 /// Kind of the record with the secret of the server, sealed.
 inline constexpr const char* kWebhookSecretKind = "secret";
 
-/// What endpoints decide about their webhooks.
+/// The decisions of endpoints about their webhooks.
 class WebhookPolicy {
  public:
   virtual ~WebhookPolicy() = default;

@@ -53,7 +53,7 @@ struct Fault {
   int error;
 };
 
-/// True for `jobq-guard -- PROGRAM`: nothing reads a report, and commands come as signals.
+/// The value is true for `jobq-guard -- PROGRAM`: nothing reads a report, and commands come as signals.
 bool isCommandLine = false;
 
 [[noreturn]] void exitCommandLine(const char* word, int value) {
