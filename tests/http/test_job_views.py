@@ -117,6 +117,15 @@ class ListTest(HttpTest):
         self.assert_refused(self.server.request("GET", "/v1/jobs?endpoint=parked", key=key["key"]), 401, member="message")
 
 
+class RateTest(HttpTest):
+    def test_refusals_of_foreign_jobs_count(self, own_server):
+        """A key that can only submit must not look for jobs without a bound."""
+        server = own_server(limits__enabled="true", limits__status__requests=2, limits__status__perWorker=1)
+        job, key = server.run("parked", {}), server.new_key("submit")["key"]
+        answers = [server.request("GET", f"/v2/parked/status/{job}", key=key).status for _ in range(3)]
+        assert answers == [404, 404, 429]
+
+
 class FailureTest(HttpTest):
     def test_failures_outlive_other_results(self, own_server):
         server = own_server(retention__run="1s", retention__failed="1h")
