@@ -99,7 +99,7 @@ struct JobFilter {
     return (apiKeyId.empty() || key == apiKeyId) && id.starts_with(idPrefix);
   }
 };
-/// Number of jobs without the API key or the prefix of a filter that list() may pass over for one page, at least.
+/// Jobs of another API key or prefix that list() passes over for one page before the page may end early.
 inline constexpr std::size_t kMostPassedOver = 10'000;
 
 /// Begin and length of a page. A cursor costs the same at any depth; an offset costs as much as the jobs that are
