@@ -1,6 +1,7 @@
 // Memory of one request for outputs, chunks, log lines and lists on the way into the answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -34,5 +35,16 @@ class AnswerRoom final : public OutputRoom {
   BodyMemory::Reservation held_;
   std::uint64_t kept_ = 0;
 };
+
+/// Returns the most bytes that an answer with the lines takes: an escape in JSON has six characters. Each line has a
+/// `text`. Pure; any thread.
+template <class Lines>
+std::size_t mostBytesOfLines(const Lines& lines) {
+  constexpr std::size_t kEscape = 6;
+  constexpr std::size_t kFrame = 128;
+  std::size_t bytes = 2 * kFrame;
+  for (const auto& line : lines) bytes += kEscape * line.text.size() + kFrame;
+  return bytes;
+}
 
 }  // namespace jobq

@@ -139,7 +139,10 @@ ApiResponse outputPage(const WorkerLogDeps& deps, ApiRequest& request, std::uint
   if (!request.room.draw(kMostOutputBytes)) return noAnswerMemory(request.path, "the output");
   const auto part = deps.logs.readAfter(request.params.at("id"), request.params.at("worker"), cursor, SIZE_MAX);
   if (!part) return noLog(request);
+  const std::size_t most = mostBytesOfLines(part->lines);
+  if (!request.room.holdAtLeast(kMostOutputBytes + most)) return noAnswerMemory(request.path, "the output");
   ApiResponse response;
+  response.body.reserve(most);
   json::appendObject(response.body, [&](json::ObjectWriter& out) {
     out.array("lines", [&](json::ArrayWriter& lines) {
       for (const OutputLine& line : part->lines) {

@@ -69,15 +69,6 @@ void writeLine(json::ObjectWriter& out, const LogLine& line) {
   out.member("text", line.text);
 }
 
-// Returns the most bytes that the lines take in an answer: an escape has six characters.
-std::size_t mostBytesOf(const std::vector<LogLine>& lines) {
-  constexpr std::size_t kEscape = 6;
-  constexpr std::size_t kFrame = 128;
-  std::size_t bytes = 2 * kFrame;
-  for (const LogLine& line : lines) bytes += kEscape * line.text.size() + kFrame;
-  return bytes;
-}
-
 ApiResponse noRoomForLog(const ApiRequest& request) { return noAnswerMemory(request.path, "the log"); }
 
 // Returns the cursor behind the line, which is the next one behind `cursor`.
@@ -131,7 +122,7 @@ RouteResult logs(const QueueDeps& deps, ApiRequest& request) {
   if (!request.room.draw(kMostText)) return noRoomForLog(request);
   const auto log = deps.jobs.log(jobOf(request), cursor, kMostText);
   if (!log) return noJob(request);
-  const std::size_t most = mostBytesOf(log->part.lines);
+  const std::size_t most = mostBytesOfLines(log->part.lines);
   if (!request.room.holdAtLeast(kMostText + most)) return noRoomForLog(request);
   ApiResponse response;
   response.body.reserve(most);
